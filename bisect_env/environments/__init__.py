@@ -1,0 +1,1 @@
+"""Locks and environments: what a cell asks for, resolved and built by uv, proved and shared."""

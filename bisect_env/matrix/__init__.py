@@ -1,0 +1,1 @@
+"""Matrix files: read, checked, and expanded to cells. Pure, except for reading the file."""

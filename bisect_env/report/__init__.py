@@ -1,0 +1,1 @@
+"""What people and machines read: tables, summaries, JSON, and everything known about one id."""

@@ -1,0 +1,1 @@
+"""SQLite: every trial with its evidence; resumable, safe against kill -9."""

@@ -1,0 +1,1 @@
+"""What a cell's trials together show. Pure: records in, verdict out."""

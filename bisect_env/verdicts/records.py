@@ -1,0 +1,123 @@
+"""The verdict of a cell, with the figures that it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bisect_env.trials.records import Signature
+
+
+class Headline(StrEnum):
+    """The first of these that is established is the cell's headline."""
+
+    UNRESOLVABLE = "UNRESOLVABLE"
+    BUILD_FAILED = "BUILD-FAILED"
+    IMPORT_FAILED = "IMPORT-FAILED"
+    RACE = "RACE"
+    HANG = "HANG"
+    BROKEN = "BROKEN"
+    OOM = "OOM"
+    WRONG = "WRONG"
+    DENSE = "DENSE"
+    SLOW = "SLOW"
+    UNSURE = "UNSURE"
+    FULL = "FULL"
+    SKIPPED = "SKIPPED"
+    """The reproducer cannot run this condition here."""
+    NOT_RUN = "NOT RUN"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A proportion k/n with its two-sided Clopper-Pearson interval."""
+
+    k: int
+    n: int
+    low: float
+    high: float
+    confidence: float = 0.95
+
+
+@dataclass(frozen=True)
+class SignatureCount:
+    """In how many trials of each side a signature was seen (in any thread)."""
+
+    signature: Signature
+    threads: int
+    serial: int
+    solo: int
+
+
+@dataclass(frozen=True)
+class DenseShare:
+    """Attention of one thread that ran unfused, summed over the trials."""
+
+    thread: str
+    share: float
+    calls: int
+    signs: tuple[tuple[str, float], ...]
+    """Share by each sign that was available."""
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """Tokens a second over the trials that did not fail."""
+
+    median: float
+    low: float
+    high: float
+    """Quartiles."""
+    n: int
+    ratio: float | None = None
+    """To the reference cell's."""
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+    """95 % interval of the ratio, paired by block."""
+    warmed: bool = False
+    """True when it comes from the warmed-up condition because every trial of this one failed."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A cell's verdict. ``headline`` summarises; every measured fact stays beside it."""
+
+    headline: Headline
+    doubtful: bool = False
+    """True for ``DENSE?``: one sign only."""
+    threads: Interval | None = None
+    """Threaded trials that failed."""
+    serial: Interval | None = None
+    solo: Interval | None = None
+    p_value: float | None = None
+    """One-sided exact test of threads against the serial control."""
+    bound: float | None = None
+    """One-sided 95 % upper bound on the race rate (0/20 gives 0.14)."""
+    signatures: tuple[SignatureCount, ...] = ()
+    """Most frequent first."""
+    dense: tuple[DenseShare, ...] = ()
+    throughput: Throughput | None = None
+    peak_bytes: int | None = None
+    exposures: int | None = None
+    stopped_early: bool = False
+    missing: int = 0
+    """Further clean (or, for UNSURE, further) trials that would settle it."""
+    reason: str = ""
+    """The tool's own message, or one sentence on what the headline rests on."""
+    infra: int = 0
+    """Trials not counted."""
+    marks: tuple[str, ...] = ()
+    """What the table must say beside the cell."""
+
+    @property
+    def text(self) -> str:
+        """The headline as the table shows it, ``RACE 5/6``, ``DENSE? 31 %``, ``FULL``."""
+        head = self.headline.value
+        if self.headline in (Headline.RACE, Headline.HANG, Headline.OOM, Headline.WRONG, Headline.BROKEN):
+            return f"{head} {self.threads.k}/{self.threads.n}" if self.threads else head
+        if self.headline is Headline.DENSE:
+            share = max((item.share for item in self.dense), default=0.0)
+            return f"{head}{'?' if self.doubtful else ''} {share:.0%}"
+        if self.headline is Headline.SLOW and self.throughput and self.throughput.ratio is not None:
+            return f"{head} {self.throughput.ratio:.2f}"
+        return head
