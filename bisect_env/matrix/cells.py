@@ -32,24 +32,30 @@ class Condition:
 
     @classmethod
     def of(cls, values: Mapping[str, Scalar]) -> Condition:
+        """The condition with these values, in canonical order."""
         return cls(tuple(sorted(values.items())))
 
     def get(self, key: str, default: Scalar) -> Scalar:
+        """The value of ``key``, or ``default``."""
         return dict(self.values).get(key, default)
 
     @property
     def threads(self) -> int:
+        """Worker threads of the threaded side."""
         return int(self.get("threads", 2))
 
     @property
     def cache(self) -> str:
+        """``cold``, ``warm``, or the folder of a supplied compile cache."""
         return str(self.get("cache", "cold"))
 
     @property
     def device(self) -> str:
+        """``auto``, ``cpu`` or ``cuda``."""
         return str(self.get("device", "auto"))
 
     def as_dict(self) -> dict[str, Scalar]:
+        """The values as the reproducer receives them."""
         return dict(self.values)
 
 
@@ -86,6 +92,7 @@ class EnvironmentRequest:
 
     @property
     def key(self) -> str:
+        """Identifies the request: equal requests share a lock."""
         return digest(asdict(self))
 
 
