@@ -1,0 +1,176 @@
+"""``bisect-env matrix``: the main job."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from fnmatch import fnmatch
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from bisect_env import __version__
+from bisect_env.cli.common import STORE_FILE, ends_cleanly, root_option
+from bisect_env.engine.defaults import default_matrix
+from bisect_env.engine.results import Result
+from bisect_env.engine.run import Engine
+from bisect_env.engine.settings import Settings
+from bisect_env.environments.index import SimpleIndex
+from bisect_env.environments.uv import Uv
+from bisect_env.errors import BadInput, ExitCode
+from bisect_env.matrix.cells import Matrix
+from bisect_env.matrix.loading import load
+from bisect_env.report import dry_run, machine, summary, table
+from bisect_env.report.progress import LineReporter, LiveReporter
+from bisect_env.store.database import Store
+from bisect_env.verdicts.records import Headline
+
+VERDICTS = [headline.value.lower().replace(" ", "-") for headline in Headline]
+
+
+@click.command("matrix", short_help="Which combinations race, go dense, or stay fast: one table.")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@root_option
+@click.option("--dry-run", "dry", is_flag=True, help="List the cells, the downloads and the time; build nothing.")
+@click.option("--fresh", is_flag=True, help="Resolve anew and count no trial of an earlier run.")
+@click.option("--cell", "patterns", multiple=True, metavar="GLOB", help="Only cells whose id matches; repeatable.")
+@click.option("--trials", type=click.IntRange(1), help="Threaded trials per cell, instead of the file's.")
+@click.option("--controls", type=click.IntRange(1), help="Trials of each control per cell, instead of the file's.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the order and of the trials.")
+@click.option("--gpus", help="GPUs to use, as in CUDA_VISIBLE_DEVICES; all visible ones when left out.")
+@click.option("--allow-busy", is_flag=True, help="Take a GPU although somebody else computes on it.")
+@click.option(
+    "--max-race-rate",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.05,
+    show_default=True,
+    help="Recommend only cells whose race rate is shown to be below this.",
+)
+@click.option(
+    "--fail-on",
+    metavar="VERDICTS",
+    help=f"Exit 1 when a cell has one of these, comma-separated: {', '.join(VERDICTS)}.",
+)
+@click.option("--format", "fmt", default="simple", show_default=True, help="Format of the table: any of tabulate's.")
+@click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=str), help="Write JSON; - for stdout.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the table to a file too.")
+def command(
+    file: Path | None,
+    root: Path,
+    dry: bool,
+    fresh: bool,
+    patterns: tuple[str, ...],
+    trials: int | None,
+    controls: int | None,
+    seed: int,
+    gpus: str | None,
+    allow_busy: bool,
+    max_race_rate: float,
+    fail_on: str | None,
+    fmt: str,
+    json_path: str | None,
+    output: Path | None,
+) -> ExitCode:
+    """Run a matrix FILE and tabulate it.
+
+    Without FILE the shipped GPU matrix is taken where a GPU is found, else the CPU matrix. Everything measured is
+    kept in the store: the same command again resumes an interrupted run, and prints the table of a finished one.
+
+    \b
+    bisect-env matrix                                   # this machine, shipped matrix
+    bisect-env matrix matrices/gpu.yaml --dry-run       # what would it take?
+    bisect-env matrix my.yaml --fail-on race,hang       # in CI
+    bisect-env matrix my.yaml --format github -o out.md
+    """
+    wanted = _verdicts(fail_on)
+    table.check_format(fmt)
+    chosen, why = (file, "") if file is not None else default_matrix(gpus)
+    matrix = _narrowed(load(chosen, SimpleIndex()), patterns, trials, controls)
+    settings = Settings(root.absolute(), seed, fresh, allow_busy, gpus, max_race_rate)
+    console = Console(stderr=True, highlight=False)
+    reporter = LiveReporter(console) if console.is_terminal else LineReporter(console)
+    if why:
+        reporter.note(why)
+    for note in matrix.notes:
+        reporter.note(note)
+    stop = threading.Event()
+    interrupted = False
+    with (
+        ends_cleanly(),
+        Store(settings.root / STORE_FILE) as store,
+        reporter if isinstance(reporter, LiveReporter) else nullcontext(),
+    ):
+        engine = Engine(matrix, settings, store, Uv(), reporter, stop)
+        if dry:
+            engine.prepare()
+            click.echo(dry_run.describe(matrix, engine))
+            return ExitCode.PASSED
+        versions = {"bisect-env": __version__, "python": sys.version.split()[0]}
+        run_id = store.start_run(matrix.name, matrix.path, sys.argv[1:], seed, versions)
+        try:
+            results = engine.run(run_id)
+            store.end_run(run_id, "completed")
+        except KeyboardInterrupt:
+            stop.set()
+            interrupted = True
+            store.end_run(run_id, "interrupted")
+            results = engine.results()
+    _print(results, matrix, settings, fmt, json_path, output)
+    if interrupted:
+        click.echo("Interrupted. What was measured is kept: the same command goes on from there.", err=True)
+        return ExitCode.INTERRUPTED
+    return ExitCode.REGRESSION if wanted & {result.verdict.headline for result in results} else ExitCode.PASSED
+
+
+def _print(
+    results: Sequence[Result],
+    matrix: Matrix,
+    settings: Settings,
+    fmt: str,
+    json_path: str | None,
+    output: Path | None,
+) -> None:
+    text = table.render(results, matrix.axes, fmt)
+    sentence = summary.sentence(results, settings.max_race_rate)
+    document = machine.document(results, matrix, settings.max_race_rate)
+    if json_path == "-":
+        click.echo(json.dumps(document, indent=2))
+    else:
+        click.echo(f"{text}\n\n{sentence}")
+    if json_path not in (None, "-"):
+        Path(str(json_path)).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    if output is not None:
+        output.write_text(f"{text}\n\n{sentence}\n", encoding="utf-8")
+
+
+def _verdicts(fail_on: str | None) -> set[Headline]:
+    names = [name.strip().lower() for name in (fail_on or "").split(",") if name.strip()]
+    for name in names:
+        if name not in VERDICTS:
+            raise BadInput("--fail-on", "", f"{name!r} is not a verdict", f"some of {', '.join(VERDICTS)}")
+    return {Headline(name.upper() if name != "not-run" else "NOT RUN") for name in names}
+
+
+def _narrowed(matrix: Matrix, patterns: Sequence[str], trials: int | None, controls: int | None) -> Matrix:
+    """The matrix with the command line's cells and counts."""
+    if patterns:
+        kept = {cell.id: cell for cell in matrix.cells if any(fnmatch(cell.id, pattern) for pattern in patterns)}
+        if not kept:
+            known = "\n    ".join(cell.id for cell in matrix.cells)
+            raise BadInput("--cell", "", f"no cell matches {', '.join(patterns)}", f"one of\n    {known}")
+        # A reference cell is needed to compare with, whether or not it was named.
+        for cell in list(kept.values()):
+            reference = matrix.reference_of(cell)
+            if reference is not None:
+                kept.setdefault(reference.id, reference)
+        matrix = replace(matrix, cells=tuple(cell for cell in matrix.cells if cell.id in kept))
+    if trials is not None:
+        matrix = replace(matrix, trials=trials)
+    if controls is not None or trials is not None:
+        matrix = replace(matrix, controls=controls if controls is not None else trials or matrix.controls)
+    return matrix

@@ -1,0 +1,52 @@
+"""Whether what is to be built fits on the disk, before anything is built."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bisect_env.environments import usage
+from bisect_env.environments.records import Lock
+from bisect_env.errors import InfrastructureError
+from bisect_env.trials import machine
+
+RESERVE = 2 * 2**30
+"""Bytes that stay free for compile caches, the store, and everybody else on the host."""
+
+
+def needed_bytes(locks: Sequence[Lock]) -> int:
+    """Upper estimate of what building these locks takes: every wheel downloaded and unpacked once, nothing shared yet."""
+    distributions: dict[tuple[str, str], None] = {}
+    total = 0
+    for lock in locks:
+        new = [pin for pin in lock.pins if pin not in distributions]
+        distributions.update(dict.fromkeys(new))
+        if lock.download_bytes is not None and lock.pins:
+            total += usage.estimate_bytes(int(lock.download_bytes * len(new) / len(lock.pins)))
+    return total
+
+
+def refuse_if_full(root: Path, locks: Sequence[Lock]) -> None:
+    """Raise unless the locks fit.
+
+    Raises:
+        InfrastructureError: with what is needed, what is free, and what would free more.
+    """
+    needed, free = needed_bytes(locks), machine.free_bytes(root)
+    if needed + RESERVE > free:
+        raise InfrastructureError(
+            f"{root}: the environments to be built may take {size(needed)}, and {size(RESERVE)} must stay free, "
+            f"but only {size(free)} are free.\n"
+            "  `bisect-env clean` frees environments and caches that no stored cell needs; --store DIR puts them on "
+            "another disk; fewer cells need less."
+        )
+
+
+def size(count: int) -> str:
+    """Bytes for people: ``3.9 GB``."""
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit in ("B", "kB") or value >= 100 else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"

@@ -1,0 +1,130 @@
+"""From cells to environments: locks from the store or uv, then builds, several at once and before any trial."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from bisect_env.engine import disk
+from bisect_env.engine.progress import Reporter
+from bisect_env.environments import building, locks, manifest, probe
+from bisect_env.environments.records import Environment, Lock, Unavailable
+from bisect_env.environments.uv import Uv
+from bisect_env.matrix.cells import Cell, EnvironmentRequest, Limits
+from bisect_env.store.database import Store
+
+Result = TypeVar("Result")
+RESOLVERS = 4
+BUILDERS = 2
+"""A build is bound by the network and the disk; more at once gain nothing and make a slow disk slower."""
+
+
+def label_of(cells: Sequence[Cell], request: EnvironmentRequest) -> str:
+    """A short name of a request, from the levels that its cells have in common."""
+    own = [cell for cell in cells if cell.request == request]
+    common = set.intersection(*(set(cell.levels) for cell in own))
+    names = [f"{axis} {level}" for axis, level in own[0].levels if (axis, level) in common]
+    return ", ".join(names) or request.key
+
+
+def resolve(
+    cells: Sequence[Cell], store: Store, uv: Uv, reporter: Reporter, stop: threading.Event, fresh: bool
+) -> dict[str, Lock | Unavailable]:
+    """The lock of every request, by the request's key; from the store when it was resolved before."""
+    requests = {cell.request.key: cell.request for cell in cells}
+    found: dict[str, Lock | Unavailable] = {}
+    for key in requests:
+        known = None if fresh else store.lock(key, retry_transient=True)
+        if known is not None:
+            found[key] = known
+    missing = [key for key in requests if key not in found]
+    if not missing:
+        return found
+    reporter.phase("resolve", len(missing))
+
+    def one(key: str) -> tuple[str, Lock | Unavailable]:
+        label = label_of(cells, requests[key])
+        reporter.resolving(label)
+        began = time.monotonic()
+        result = locks.resolve(requests[key], uv, stop=stop)
+        seconds = time.monotonic() - began
+        if not stop.is_set():
+            store.put_lock(key, result, seconds)
+        reporter.resolved(label, result, seconds)
+        return key, result
+
+    found.update(_side_by_side(one, missing, RESOLVERS, stop))
+    return found
+
+
+def build(
+    wanted: Mapping[str, tuple[Lock, EnvironmentRequest, str]],
+    root: Path,
+    store: Store,
+    uv: Uv,
+    reporter: Reporter,
+    stop: threading.Event,
+    limits: Limits,
+) -> dict[str, Environment | Unavailable]:
+    """An environment for each address in ``wanted`` (lock, request, label), proved against its lock.
+
+    Raises:
+        InfrastructureError: what is to be built does not fit on the disk.
+    """
+    ready: dict[str, Environment | Unavailable] = {}
+    for address, (lock, _, label) in wanted.items():
+        environment = building.find(address, lock, root)
+        if environment is None:
+            continue
+        differences = manifest.verify(environment)
+        if differences:
+            reporter.note(
+                f"{label}: the environment is no longer what its lock says ({'; '.join(differences[:3])}): "
+                "it is set aside and built anew"
+            )
+            manifest.quarantine(environment, root, uv)
+        else:
+            ready[address] = environment
+    missing = [address for address in wanted if address not in ready]
+    if missing:
+        disk.refuse_if_full(root, [wanted[address][0] for address in missing])
+        reporter.phase("build", len(missing))
+
+    def one(address: str) -> tuple[str, Environment | Unavailable]:
+        lock, request, label = wanted[address]
+        reporter.building(label, lock)
+        began = time.monotonic()
+        result = building.build(lock, request, root, uv, timeout=limits.build, stop=stop)
+        seconds = time.monotonic() - began
+        if isinstance(result, Environment):
+            store.put_environment(result, seconds)
+        reporter.built(label, result, seconds)
+        return address, result
+
+    ready.update(_side_by_side(one, missing, BUILDERS, stop))
+    # Imports are probed one at a time: torch's takes seconds of CPU, and side by side they would time out for nothing.
+    for address, environment in list(ready.items()):
+        if isinstance(environment, Environment) and not stop.is_set():
+            failed = probe.probe(environment, wanted[address][1], limits)
+            if failed is not None:
+                ready[address] = failed
+                reporter.built(wanted[address][2], failed, 0.0)
+    return ready
+
+
+def _side_by_side(
+    one: Callable[[str], tuple[str, Result]], keys: Iterable[str], workers: int, stop: threading.Event
+) -> dict[str, Result]:
+    """``one`` of each key in a few threads. An error or Ctrl-C stops the others before it is passed on."""
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(one, key) for key in keys]
+        try:
+            return dict(future.result() for future in futures)
+        except BaseException:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise

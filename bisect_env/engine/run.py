@@ -1,0 +1,212 @@
+"""The engine: a matrix in, one result a cell out. Resumes by itself, since it counts what the store holds."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bisect_env.engine import prepare
+from bisect_env.engine.plan import Slot, next_round, silence_limit
+from bisect_env.engine.progress import Reporter
+from bisect_env.engine.results import Result
+from bisect_env.engine.settings import Settings
+from bisect_env.engine.trialing import Bench, run_trial
+from bisect_env.environments.records import Environment, Lock, Unavailable
+from bisect_env.environments.uv import Uv
+from bisect_env.errors import InfrastructureError
+from bisect_env.matrix.cells import Cell, EnvironmentRequest, Matrix
+from bisect_env.store.database import Store
+from bisect_env.store.trials import StoredTrial
+from bisect_env.trials import gpu, reproducers
+from bisect_env.trials.records import Outcome, Side, TrialRecord
+from bisect_env.verdicts import verdict
+from bisect_env.verdicts.looks import Design, finished, next_needed
+
+RETRIES = 3
+"""Attempts at one trial before its infrastructure failure ends the run."""
+COUNTED = (Side.THREADS, Side.SERIAL, Side.SOLO)
+
+
+@dataclass
+class CellState:
+    """What the engine knows of one cell while it runs."""
+
+    cell: Cell
+    lock: Lock | Unavailable
+    environment: Environment | Unavailable | None
+    samples: list[StoredTrial]
+    hung: bool = False
+    """A trial hung under the first limit; from then on the limit is tripled."""
+
+    @property
+    def address(self) -> str | None:
+        """Address of the cell's environment, None when there is no lock."""
+        return self.lock.address if isinstance(self.lock, Lock) else None
+
+    @property
+    def records(self) -> list[TrialRecord]:
+        """All stored trials of the cell, in order."""
+        return [sample.record for sample in self.samples]
+
+
+class Engine:
+    """Runs a matrix. Not for more than one run; ``stop`` may be set from anywhere and ends it within a second."""
+
+    def __init__(
+        self, matrix: Matrix, settings: Settings, store: Store, uv: Uv, reporter: Reporter, stop: threading.Event
+    ) -> None:
+        self.matrix, self.settings, self.store = matrix, settings, store
+        self.uv, self.reporter, self.stop = uv, reporter, stop
+        self.reproducer = reproducers.prepare(matrix.reproducer)
+        self.design = Design(
+            trials=matrix.trials,
+            controls=matrix.controls,
+            slow_below=matrix.slow_below,
+            max_race_rate=settings.max_race_rate,
+        )
+        self.states: list[CellState] = []
+
+    def run(self, run_id: str) -> tuple[Result, ...]:
+        """Resolve, build, and run trials until every cell is finished.
+
+        Raises:
+            InfrastructureError: the disk is too small, or the machine failed several times in a row.
+            KeyboardInterrupt: after every child has been ended; what was measured is in the store.
+        """
+        if self.settings.fresh:
+            self.store.retire([cell.key for cell in self.matrix.cells])
+        self.prepare()
+        self._build()
+        self._measure(run_id)
+        return self.results()
+
+    def prepare(self) -> None:
+        """Resolve every cell and load what the store holds of it."""
+        cells = self.matrix.cells
+        locks = prepare.resolve(cells, self.store, self.uv, self.reporter, self.stop, self.settings.fresh)
+        self.states = []
+        for cell in cells:
+            lock = locks[cell.request.key]
+            state = CellState(cell, lock, None, [])
+            if state.address is not None:
+                state.samples = self._stored(cell, state.address)
+                state.environment = self.store.unavailable(cell.key, state.address)
+                state.hung = any(record.hang_kind for record in state.records)
+            self.states.append(state)
+
+    def _stored(self, cell: Cell, address: str) -> list[StoredTrial]:
+        names = frozenset(device.name for device in gpu.devices(self.settings.gpus))
+        uses_gpu = cell.condition.device != "cpu" and names
+        return self.store.trials(
+            cell.key, address, self.reproducer.content_hash, device_names=names if uses_gpu else frozenset()
+        )
+
+    def _unfinished(self) -> list[CellState]:
+        return [
+            state
+            for state in self.states
+            if isinstance(state.lock, Lock)
+            and not isinstance(state.environment, Unavailable)
+            and not finished(state.records, self.design)
+        ]
+
+    def _build(self) -> None:
+        wanted: dict[str, tuple[Lock, EnvironmentRequest, str]] = {}
+        for state in self._unfinished():
+            assert isinstance(state.lock, Lock)
+            label = prepare.label_of(self.matrix.cells, state.cell.request)
+            wanted.setdefault(state.lock.address, (state.lock, state.cell.request, label))
+        if not wanted:
+            return
+        built = prepare.build(
+            wanted, self.settings.root, self.store, self.uv, self.reporter, self.stop, self.matrix.limits
+        )
+        for state in self._unfinished():
+            assert isinstance(state.lock, Lock)
+            state.environment = built[state.lock.address]
+            if isinstance(state.environment, Unavailable):
+                self.store.put_unavailable(state.cell.key, state.lock.address, state.environment)
+
+    def _measure(self, run_id: str) -> None:
+        bench = Bench(self.matrix, self.settings, self.store, run_id, self.reproducer, self.stop)
+        by_key = {state.cell.key: state for state in self.states}
+        planned = sum(self._planned(state) for state in self._unfinished())
+        if planned:
+            self.reporter.phase("trials", planned)
+        while unfinished := self._unfinished():
+            needed = [
+                (state.cell, next_needed(state.records, self.design), _done(state.samples)) for state in unfinished
+            ]
+            slots = next_round(needed, self.settings.seed)
+            for slot in slots:
+                state = by_key[slot.cell.key]
+                if finished(state.records, self.design):
+                    continue
+                self._run_slot(bench, state, slot)
+                if finished(state.records, self.design):
+                    self.reporter.cell_finished(state.cell, self._verdict(state))
+
+    def _planned(self, state: CellState) -> int:
+        """Most trials that the cell can still take; a racing one may stop earlier."""
+        most = {Side.THREADS: self.design.trials, Side.SERIAL: self.design.controls, Side.SOLO: self.design.controls}
+        done = _done(state.samples)
+        return sum(max(0, count - done.get(side, 0)) for side, count in most.items())
+
+    def _run_slot(self, bench: Bench, state: CellState, slot: Slot) -> None:
+        assert isinstance(state.environment, Environment)
+        total = self.design.trials if slot.side is Side.THREADS else self.design.controls
+        limits = self.matrix.limits
+        for _ in range(RETRIES):
+            silences = [r.longest_silence for r in state.records if r.side is Side.SERIAL and r.outcome in _ENDED]
+            silence = silence_limit(limits.silence, limits.first_silence, silences, state.hung)
+            self.reporter.trial_started(slot.cell, slot.side, slot.index + 1, total)
+            confirmed = state.hung
+            record = run_trial(bench, slot, state.environment, silence, counts_hang=confirmed)
+            state.samples.append(StoredTrial(record, slot.index, bench.run_id))
+            if record.hang_kind and not confirmed:
+                state.hung = True
+                self.reporter.trial_ended(slot.cell, record, "hung; tried again with three times the limit")
+                continue
+            note = f"not counted: {record.message}" if record.outcome is Outcome.INFRA else ""
+            self.reporter.trial_ended(slot.cell, record, note)
+            if record.outcome is not Outcome.INFRA:
+                return
+        raise InfrastructureError(
+            f"{slot.cell.id}: {RETRIES} attempts at one trial failed for reasons that say nothing about the cell; "
+            f"the last: {record.message}\n  What was measured so far is kept: the same command goes on from there."
+        )
+
+    def _verdict(self, state: CellState) -> verdict.Verdict:
+        if isinstance(state.lock, Unavailable):
+            return verdict.without_environment(state.lock)
+        if isinstance(state.environment, Unavailable):
+            return verdict.without_environment(state.environment)
+        reference = self.matrix.reference_of(state.cell)
+        samples = next((other.samples for other in self.states if other.cell == reference), None)
+        return verdict.judge(state.samples, self.design, samples if reference != state.cell else None)
+
+    def results(self) -> tuple[Result, ...]:
+        """What is known of every cell now, in the order of the matrix."""
+        return tuple(
+            Result(
+                state.cell,
+                self._verdict(state),
+                state.lock if isinstance(state.lock, Lock) else None,
+                tuple(state.samples),
+            )
+            for state in self.states
+        )
+
+
+_ENDED = (Outcome.CLEAN, Outcome.FAILED, Outcome.WRONG, Outcome.OOM)
+
+
+def _done(samples: Sequence[StoredTrial]) -> Mapping[Side, int]:
+    """Counted trials of each side: the index of the next one."""
+    return Counter(
+        sample.record.side
+        for sample in samples
+        if sample.record.side in COUNTED and sample.record.outcome is not Outcome.INFRA
+    )

@@ -1,0 +1,24 @@
+"""How a run is to be done, as the command line says it; nothing here changes what a cell means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options of a run."""
+
+    root: Path
+    """The project's ``.bisect-env`` folder."""
+    seed: int = 0
+    """Seed of the order of trials and of the trials themselves."""
+    fresh: bool = False
+    """Resolve anew and count no earlier trial."""
+    allow_busy: bool = False
+    """Take a GPU although somebody else computes on it."""
+    gpus: str | None = None
+    """Selection as in ``CUDA_VISIBLE_DEVICES``; None: all that this process may see."""
+    max_race_rate: float = 0.05
+    """A cell is recommended only when its race rate is shown to be below this."""

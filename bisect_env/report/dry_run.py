@@ -1,0 +1,66 @@
+"""What a run would do, before it does it: cells, downloads, disk, time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tabulate import tabulate
+
+from bisect_env.engine.disk import size
+from bisect_env.environments.records import Lock, Unavailable
+from bisect_env.matrix.cells import Cell
+from bisect_env.report.progress import first_line
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """One cell's share of the run."""
+
+    cell: Cell
+    lock: Lock | Unavailable
+    built: bool
+    trials_left: int
+    seconds_per_trial: float | None
+    """Median of the trials stored for this reproducer; None before the first."""
+
+
+def describe(forecasts: Sequence[Forecast], disk_bytes: int, free_bytes: int) -> str:
+    """The cells as a table, then the totals."""
+    rows = []
+    for item in forecasts:
+        if isinstance(item.lock, Unavailable):
+            state, packages, download = f"UNRESOLVABLE: {item.lock.reason}", "", ""
+        else:
+            state = "built" if item.built else "to build"
+            packages = str(len(item.lock.pins))
+            download = "" if item.built or item.lock.download_bytes is None else size(item.lock.download_bytes)
+        rows.append((item.cell.id, state, packages, download, item.trials_left))
+    text = tabulate(rows, ["cell", "environment", "packages", "wheels", "trials at most"], disable_numparse=True)
+    return "\n".join([text, "", *_reasons(forecasts), *_totals(forecasts, disk_bytes, free_bytes)])
+
+
+def _reasons(forecasts: Sequence[Forecast]) -> list[str]:
+    reasons = dict.fromkeys(
+        f"{item.cell.id}: {first_line(item.lock.message, 300)}"
+        for item in forecasts
+        if isinstance(item.lock, Unavailable)
+    )
+    return [*reasons, ""] if reasons else []
+
+
+def _totals(forecasts: Sequence[Forecast], disk_bytes: int, free_bytes: int) -> list[str]:
+    to_build = {item.lock.address for item in forecasts if isinstance(item.lock, Lock) and not item.built}
+    trials = sum(item.trials_left for item in forecasts)
+    lines = [
+        f"{len(forecasts)} cells, {len(to_build)} environments to build, {trials} trials at most "
+        "(a racing cell stops early).",
+        f"Disk: up to {size(disk_bytes)} with nothing cached yet; {size(free_bytes)} free.",
+    ]
+    known = [item.seconds_per_trial for item in forecasts if item.seconds_per_trial is not None]
+    if known and trials:
+        seconds = sum(item.trials_left * (item.seconds_per_trial or max(known)) for item in forecasts)
+        lines.append(f"Trials: about {seconds / 60:.0f} min, from the trials stored so far.")
+    elif trials:
+        lines.append("Trials: no time is known yet; the first trials of this reproducer here will tell.")
+    return lines

@@ -1,0 +1,178 @@
+"""Progress of a run: plain lines for logs and pipes, a live view on a terminal."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from bisect_env.engine.disk import size
+from bisect_env.engine.progress import Reporter
+from bisect_env.environments.records import Environment, Lock, Unavailable
+from bisect_env.matrix.cells import Cell
+from bisect_env.trials.records import Outcome, Side, TrialRecord
+from bisect_env.verdicts.records import Verdict
+
+STYLES = {
+    "clean": "green",
+    "failed": "red",
+    "hang": "magenta",
+    "oom": "yellow",
+    "wrong": "red",
+    "import-failed": "yellow",
+    "skipped": "dim",
+    "infra": "cyan",
+}
+PHASES = {"resolve": "Resolving", "build": "Building", "trials": "Trials"}
+
+
+class LineReporter(Reporter):
+    """One line an event, flushed at once; no colour and no cursor movement."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.began = time.monotonic()
+        self.total, self.done = 0, 0
+        self.lock = threading.Lock()
+
+    def _say(self, text: str) -> None:
+        minutes, seconds = divmod(int(time.monotonic() - self.began), 60)
+        with self.lock:
+            self.console.print(f"{minutes:3d}:{seconds:02d}  {text}", markup=False, highlight=False, soft_wrap=True)
+
+    def note(self, text: str) -> None:
+        """Print the note as it is."""
+        self._say(text)
+
+    def phase(self, name: str, total: int) -> None:
+        """Announce the phase and how much is ahead."""
+        what = {"resolve": "environments to resolve", "build": "environments to build", "trials": "trials at most"}
+        self.total, self.done = total, 0
+        self._say(f"{PHASES[name]}: {total} {what[name]}")
+
+    def resolved(self, label: str, result: Lock | Unavailable, seconds: float) -> None:
+        """Say what was found, or why nothing was."""
+        self._say(resolved_line(label, result, seconds))
+
+    def building(self, label: str, lock: Lock) -> None:
+        """Say what is being built, since it may take minutes."""
+        download = f", {size(lock.download_bytes)} to download unless cached" if lock.download_bytes else ""
+        self._say(f"building {label}: {len(lock.pins)} distributions{download}")
+
+    def built(self, label: str, result: Environment | Unavailable, seconds: float) -> None:
+        """Say that it stands, or why it does not."""
+        self._say(built_line(label, result, seconds))
+
+    def trial_ended(self, cell: Cell, record: TrialRecord, note: str) -> None:
+        """One line a trial."""
+        self.done += 0 if note else 1
+        self._say(f"[{self.done}/{self.total}] {trial_line(cell, record, note)}")
+
+    def cell_finished(self, cell: Cell, verdict: Verdict) -> None:
+        """The verdict, as soon as it is known."""
+        early = " (stopped early: it is certain)" if verdict.stopped_early else ""
+        self._say(f"{cell.id}: {verdict.text}{early}")
+
+
+class LiveReporter(LineReporter):
+    """A progress bar below the lines that last: environments, failures and verdicts."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self.progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+        )
+        self.task = self.progress.add_task("", total=None)
+        self.tally: Counter[str] = Counter()
+
+    def __enter__(self) -> LiveReporter:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.progress.stop()
+
+    def phase(self, name: str, total: int) -> None:
+        """Restart the bar for the phase."""
+        self.total, self.done = total, 0
+        self.progress.reset(self.task, total=total, description=PHASES[name])
+
+    def resolving(self, label: str) -> None:
+        """Name what is being resolved."""
+        self.progress.update(self.task, description=f"Resolving {label}")
+
+    def resolved(self, label: str, result: Lock | Unavailable, seconds: float) -> None:
+        """Advance; only failures stay on the screen."""
+        self.progress.advance(self.task)
+        if isinstance(result, Unavailable) or result.notes or result.marks:
+            super().resolved(label, result, seconds)
+
+    def building(self, label: str, lock: Lock) -> None:
+        """Name what is being built."""
+        super().building(label, lock)
+        self.progress.update(self.task, description=f"Building {label}")
+
+    def built(self, label: str, result: Environment | Unavailable, seconds: float) -> None:
+        """Advance, and say it."""
+        self.progress.advance(self.task)
+        super().built(label, result, seconds)
+
+    def trial_started(self, cell: Cell, side: Side, number: int, of: int) -> None:
+        """Name the trial that runs."""
+        self.progress.update(self.task, description=f"{cell.id} {side} {number}/{of} {self._tally()}")
+
+    def trial_ended(self, cell: Cell, record: TrialRecord, note: str) -> None:
+        """Advance; trials that were not clean stay on the screen."""
+        if not note:
+            self.tally[record.outcome] += 1
+            self.progress.advance(self.task)
+        if note or record.outcome is not Outcome.CLEAN:
+            super().trial_ended(cell, record, note)
+
+    def _tally(self) -> str:
+        parts = [f"[{STYLES[name]}]{count} {name}[/]" for name, count in sorted(self.tally.items())]
+        return f"({', '.join(parts)})" if parts else ""
+
+
+def resolved_line(label: str, result: Lock | Unavailable, seconds: float) -> str:
+    """What resolving a request came to."""
+    if isinstance(result, Unavailable):
+        return f"UNRESOLVABLE {label}: {result.reason}: {first_line(result.message)}"
+    remarks = "; ".join((*result.marks, *result.notes))
+    variant = f", {result.cuda}" if result.cuda else ""
+    return f"resolved {label}: {len(result.pins)} distributions{variant} in {seconds:.1f} s" + (
+        f" ({remarks})" if remarks else ""
+    )
+
+
+def built_line(label: str, result: Environment | Unavailable, seconds: float) -> str:
+    """What building an environment came to."""
+    if isinstance(result, Unavailable):
+        verdict = "IMPORT-FAILED" if result.stage == "import" else "BUILD-FAILED"
+        return f"{verdict} {label}: {first_line(result.message)}"
+    return f"built {label} in {seconds:.1f} s"
+
+
+def trial_line(cell: Cell, record: TrialRecord, note: str) -> str:
+    """One trial in a line: what, how it ended, how long it took."""
+    text = f"{cell.id} {record.side}: {record.outcome} in {record.seconds:.1f} s"
+    if record.failures:
+        text += f": {first_line(str(record.failures[0].signature))}"
+    elif record.message and not note:
+        text += f": {first_line(record.message)}"
+    return f"{text} ({first_line(note, 200)})" if note else text
+
+
+def first_line(text: str, width: int = 120) -> str:
+    """The first line of a text, cut to a width."""
+    line = text.strip().splitlines()[0] if text.strip() else ""
+    return line if len(line) <= width else line[: width - 3] + "..."

@@ -1,0 +1,102 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = [
+#     "click>=8.1",
+#     "filelock>=3.16",
+#     "nox[uv]>=2025.5",
+#     "nvidia-ml-py>=12.560",
+#     "packaging>=24.1",
+#     "psutil>=6",
+#     "pydantic>=2.9",
+#     "pypi-simple>=1.6",
+#     "pyyaml>=6.0.1",
+#     "rich>=13.9",
+#     "scipy>=1.13",
+#     "tabulate>=0.9",
+#     "uv>=0.9",
+# ]
+# ///
+"""Sessions: `nox -s matrix` is the main job, `nox -s tests` the tests, `nox -l` lists the rest.
+
+The main jobs run in nox's own script environment (the block above), so that no second one is made; they call the
+package and end with its exit code, which `session.run` would turn into 1.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).parent
+sys.path.insert(0, str(ROOT))
+
+from bisect_env.engine.defaults import default_matrix  # noqa: E402  (the package lies beside this file)
+from bisect_env.errors import BisectEnvError  # noqa: E402
+from bisect_env.matrix.loading import load  # noqa: E402
+
+nox.needs_version = ">=2025.5"
+nox.options.default_venv_backend = "uv"
+nox.options.sessions = ["tests", "lint", "typecheck"]
+nox.options.error_on_missing_interpreters = True
+
+
+def bisect_env(*args: str) -> None:
+    """Run the command line in a process of its own, and end with its exit code when that is not 0."""
+    try:
+        code = subprocess.run([sys.executable, "-m", "bisect_env", *args], cwd=ROOT, check=False).returncode
+    except KeyboardInterrupt:
+        code = 130
+    if code:
+        raise SystemExit(code)
+
+
+def default_cells() -> list[object]:
+    """One parameter set a cell of the default matrix; none when it cannot be read (`matrix` then says why)."""
+    try:
+        matrix = load(default_matrix()[0])
+    except BisectEnvError:
+        return []
+    return [nox.param(cell.id, id=cell.id, tags=list(cell.tags)) for cell in matrix.cells]
+
+
+@nox.session(venv_backend="none")
+def matrix(session: nox.Session) -> None:
+    """Which torch x transformers combinations race, go dense, or stay fast: `-- FILE`, `-- --help`."""
+    bisect_env("matrix", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+@nox.parametrize("name", default_cells())
+def cell(session: nox.Session, name: str) -> None:
+    """One cell of the default matrix."""
+    bisect_env("matrix", "--cell", name, *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """The tests: real processes and real uv on tiny wheels; no torch, no GPU."""
+    session.install("-e", ".", *nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), "test"))
+    session.run("pytest", *(session.posargs or ["-n", "2"]))
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Ruff, and the one direction of imports."""
+    session.install("-e", ".", *nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), "lint"))
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("lint-imports")
+
+
+@nox.session
+def typecheck(session: nox.Session) -> None:
+    """mypy --strict."""
+    session.install("-e", ".", *nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), "typecheck"))
+    session.run("mypy")
+
+
+if __name__ == "__main__":
+    nox.main()
