@@ -69,6 +69,14 @@ class Lock:
     """For example: which index was exempt from ``as_of``, or that the package index served the variant."""
     download_bytes: int | None = None
     """Sum of the wheels' sizes where the index tells them."""
+    torch_backend: str | None = None
+    """PyTorch's index that the lock was resolved against (``cu128``), None: the indexes as given. The build needs it:
+    ``uv.run(..., index=replace(request.index, torch_backend=lock.torch_backend))``."""
+    build_text: str = ""
+    """Pinned like ``text``: what must be installed before the request's source distributions are built."""
+    trees: tuple[tuple[str, str, str], ...] = ()
+    """Name, path and content hash of each local requirement. uv's cache is keyed by path and cannot tell that a file
+    changed: the build must refresh these."""
 
 
 @dataclass(frozen=True)

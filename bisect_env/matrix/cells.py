@@ -68,6 +68,8 @@ class IndexChoice:
     urls: tuple[str, ...] = ()
     find_links: tuple[str, ...] = ()
     offline: bool = False
+    torch_fallback: bool = False
+    """With ``torch_backend`` ``cpu``: the package index's own builds serve where PyTorch's index does not answer."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,312 @@
+"""Asking an index what it has: releases, local versions, sizes, upload times, and whether it answers at all.
+
+Every answer is kept for the life of the object, also "does not answer": one object serves a run.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import requests
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+from pypi_simple import (
+    DistributionPackage,
+    NoSuchProjectError,
+    ProjectPage,
+    PyPISimple,
+    UnparsableFilenameError,
+    UnsupportedContentTypeError,
+    UnsupportedRepoVersionError,
+    parse_filename,
+)
+
+from bisect_env.environments.records import Reason, Unavailable
+from bisect_env.errors import BadInput, InfrastructureError
+from bisect_env.matrix.cells import IndexChoice
+
+if TYPE_CHECKING:
+    from bisect_env.matrix.versions import Release
+
+PYPI = "https://pypi.org/simple"
+PYTORCH = "https://download.pytorch.org/whl"
+PAUSE = 0.3
+"""Seconds before the second and last try at an index that refused or dropped the connection."""
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class File:
+    """A wheel or source distribution that an index offers."""
+
+    name: str
+    version: str
+    wheel: bool
+    size: int | None
+    """Bytes; None when the index does not tell."""
+    uploaded: datetime | None
+    yanked: bool
+    requires_python: str | None
+
+
+@dataclass
+class _Slot:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    values: list[object] = field(default_factory=list)
+
+
+def default_index(environment: Mapping[str, str]) -> str:
+    """The package index where a matrix names none: uv's own variables for it, else PyPI."""
+    return environment.get("UV_DEFAULT_INDEX") or environment.get("UV_INDEX_URL") or PYPI
+
+
+def bare(url: str) -> str:
+    """An index URL without credentials and without uv's ``name=`` in front: fit for a message."""
+    parts = urlsplit(unnamed(url))
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])).rstrip("/")
+
+
+def unnamed(url: str) -> str:
+    """uv allows ``name=https://...``: the URL alone."""
+    name, found, rest = url.partition("=")
+    return rest if found and "/" not in name else url
+
+
+class SimpleIndex:
+    """A release source over the simple API (JSON or HTML), ``file:`` indexes and find-links folders.
+
+    ``timeout`` is in seconds, for the connection and for each read, so that a large page from a slow index arrives
+    and a silent index is known soon.
+    """
+
+    def __init__(self, timeout: float = 6.0) -> None:
+        self.timeout = timeout
+        self._slots: dict[tuple[str, ...], _Slot] = {}
+        self._lock = threading.Lock()
+
+    def releases(self, name: str, index: IndexChoice) -> Sequence[Release]:
+        """Released versions of ``name``, ascending. A version's upload time is that of its newest file, its yank
+        that of all its files.
+
+        Raises BadInput when no index has the project, InfrastructureError when an index cannot tell.
+        """
+        from bisect_env.matrix.versions import Release
+
+        files = self.files(name, index)
+        if isinstance(files, Unavailable):
+            raise InfrastructureError(f"the releases of {name} are not known: {files.message}")
+        by_version: dict[Version, list[File]] = {}
+        for file in files:
+            try:
+                by_version.setdefault(Version(file.version), []).append(file)
+            except InvalidVersion:
+                continue  # as pip and uv do: such files cannot be asked for
+        if not by_version:
+            where = ", ".join(bare(url) for url in (*_urls(index), *index.find_links))
+            raise BadInput(where, "", f"no release of {name}", "the name of a distribution that this index has")
+        releases = []
+        for version in sorted(by_version):
+            times = [file.uploaded for file in by_version[version] if file.uploaded]
+            yanked = all(file.yanked for file in by_version[version])
+            releases.append(Release(str(version), max(times, default=None), yanked))
+        return tuple(releases)
+
+    def files(self, name: str, index: IndexChoice) -> tuple[File, ...] | Unavailable:
+        """What uv would choose from: the first index that has the project, and all find-links."""
+        found: list[File] = []
+        for link in index.find_links:
+            listed = self._links(link, name, index.offline)
+            if isinstance(listed, Unavailable):
+                return listed
+            found += listed
+        for url in _urls(index):
+            page = self.page(url, name, index.offline)
+            if isinstance(page, Unavailable):
+                if page.reason is Reason.OFFLINE and found:
+                    continue  # offline, the folders are all there is
+                return page
+            if page:
+                return (*found, *page)
+        return tuple(found)
+
+    def page(self, url: str, name: str, offline: bool = False) -> tuple[File, ...] | Unavailable:
+        """The files of a project on one index; empty when it has no such project."""
+        name, url = canonicalize_name(name), unnamed(url)
+        if url.startswith("file:"):
+            return self._once(("page", url, name), lambda: _local_page(Path(unquote(urlsplit(url).path)), name))
+        if offline:
+            return Unavailable("resolve", Reason.OFFLINE, f"offline: {bare(url)} was not asked for {name}")
+        return self._once(("page", url, name), lambda: self._fetch(url, name))
+
+    def reach(self, url: str) -> Unavailable | None:
+        """None when the index answers anything at all within the timeout, asked once in the object's life."""
+        url = unnamed(url)
+        if url.startswith("file:"):
+            return None
+        return self._once(("reach", url), lambda: self._ask(url))
+
+    def _once(self, key: tuple[str, ...], make: Callable[[], Value]) -> Value:
+        with self._lock:
+            slot = self._slots.setdefault(key, _Slot())
+        with slot.lock:
+            if not slot.values:
+                slot.values.append(make())
+            return slot.values[0]  # type: ignore[return-value]
+
+    def _session(self) -> requests.Session:
+        session = requests.Session()
+        # uv's variable for the machine's own certificates, unknown to requests.
+        certificates = os.environ.get("SSL_CERT_FILE")
+        if certificates and not os.environ.get("REQUESTS_CA_BUNDLE"):
+            session.verify = certificates
+        return session
+
+    def _ask(self, url: str) -> Unavailable | None:
+        with self._session() as session:
+
+            def once() -> None:
+                session.head(url.rstrip("/") + "/", timeout=self.timeout, allow_redirects=False).close()
+
+            try:
+                return _twice(once)
+            except requests.RequestException as error:
+                return _trouble(url, error)
+
+    def _fetch(self, url: str, name: str) -> tuple[File, ...] | Unavailable:
+        with self._session() as session, PyPISimple(url, session=session) as client:
+            try:
+                page = _twice(lambda: client.get_project_page(name, timeout=self.timeout))
+            except NoSuchProjectError:
+                return ()
+            except (requests.RequestException, UnsupportedContentTypeError, UnsupportedRepoVersionError) as error:
+                return _trouble(url, error)
+        return _files(page.packages)
+
+    def _links(self, link: str, name: str, offline: bool) -> tuple[File, ...] | Unavailable:
+        name = canonicalize_name(name)
+        if "://" not in link or link.startswith("file:"):
+            folder = Path(unquote(urlsplit(link).path)) if link.startswith("file:") else Path(link)
+            return self._once(("links", link, name), lambda: _folder(folder, name))
+        if offline:
+            return ()
+        return self._once(("links", link, name), lambda: self._flat(link, name))
+
+    def _flat(self, url: str, name: str) -> tuple[File, ...] | Unavailable:
+        with self._session() as session:
+            try:
+                response = _twice(lambda: session.get(url, timeout=self.timeout))
+                response.raise_for_status()
+            except requests.RequestException as error:
+                return _trouble(url, error)
+        return _files([package for package in _links_of(response.text, url) if _is(package.project, name)])
+
+
+def _urls(index: IndexChoice) -> tuple[str, ...]:
+    return index.urls or (default_index(os.environ),)
+
+
+def _twice(ask: Callable[[], Value]) -> Value:
+    """A refused or dropped connection is tried once more; a silent index is not: that would double the wait."""
+    try:
+        return ask()
+    except requests.Timeout:
+        raise
+    except requests.ConnectionError:
+        time.sleep(PAUSE)
+        return ask()
+
+
+def _trouble(url: str, error: Exception) -> Unavailable:
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    if status in (401, 403):
+        return Unavailable("resolve", Reason.CREDENTIALS, f"{bare(url)} refused the credentials (HTTP {status})")
+    if status is not None:
+        said = f"answered HTTP {status}"
+    elif isinstance(error, requests.Timeout):
+        said = "did not answer in time"
+    elif isinstance(error, requests.ConnectionError):
+        said = _connection(str(error))
+    else:
+        said = f"did not answer as a package index does ({type(error).__name__})"
+    return Unavailable("resolve", Reason.INDEX_UNREACHABLE, f"{bare(url)} {said}")
+
+
+def _connection(text: str) -> str:
+    for sign, said in (
+        ("NameResolutionError", "is not known to this machine's name service"),
+        ("Connection refused", "refuses connections"),
+        ("CERTIFICATE_VERIFY_FAILED", "has a certificate that this machine does not trust (see SSL_CERT_FILE)"),
+        ("ProxyError", "cannot be reached through the proxy"),
+    ):
+        if sign in text:
+            return said
+    return "cannot be reached (the connection broke)"
+
+
+def _is(project: str | None, name: str) -> bool:
+    return project is not None and canonicalize_name(project) == name
+
+
+def _files(packages: Sequence[DistributionPackage]) -> tuple[File, ...]:
+    result = []
+    for package in packages:
+        if package.version is None or package.package_type not in ("wheel", "sdist"):
+            continue
+        time_ = package.upload_time
+        if time_ is not None and time_.tzinfo is None:
+            time_ = time_.replace(tzinfo=UTC)
+        result.append(
+            File(
+                package.filename,
+                package.version,
+                package.package_type == "wheel",
+                package.size,
+                time_,
+                package.is_yanked,
+                package.requires_python,
+            )
+        )
+    return tuple(result)
+
+
+def _links_of(text: str, url: str) -> list[DistributionPackage]:
+    return ProjectPage.from_html("", text, base_url=url).packages
+
+
+def _local_page(root: Path, name: str) -> tuple[File, ...] | Unavailable:
+    folder = root / name
+    page = folder / "index.html"
+    try:
+        text = page.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return () if root.is_dir() else _missing(root)
+    except OSError as error:
+        return Unavailable("resolve", Reason.INDEX_UNREACHABLE, f"{page} cannot be read: {error.strerror}")
+    return _files(ProjectPage.from_html(name, text, base_url=folder.as_uri() + "/").packages)
+
+
+def _folder(folder: Path, name: str) -> tuple[File, ...] | Unavailable:
+    if not folder.is_dir():
+        return _missing(folder)
+    result = []
+    for path in sorted(folder.iterdir()):
+        try:
+            project, version, kind = parse_filename(path.name)
+        except UnparsableFilenameError:
+            continue
+        if _is(project, name) and kind in ("wheel", "sdist"):
+            result.append(File(path.name, version, kind == "wheel", path.stat().st_size, None, False, None))
+    return tuple(result)
+
+
+def _missing(folder: Path) -> Unavailable:
+    return Unavailable("resolve", Reason.INDEX_UNREACHABLE, f"{folder} is not a folder")

@@ -1,0 +1,54 @@
+"""Fixtures of all tests: tiny distributions, an index that serves them, and a uv that knows nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from bisect_env.environments.uv import Uv
+from tests.support.index import Index
+from tests.support.wheels import Wheels
+
+
+@pytest.fixture(autouse=True)
+def _clean_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine's own settings for uv and pip must not decide a test."""
+    for name in list(os.environ):
+        if name.startswith(("UV_", "PIP_")) or name.lower() in {"http_proxy", "https_proxy", "all_proxy"}:
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "never")
+
+
+@pytest.fixture
+def wheels(tmp_path: Path) -> Wheels:
+    """Builds wheels and source distributions in a folder of the test's own."""
+    return Wheels(tmp_path / "wheels")
+
+
+@pytest.fixture
+def make_index() -> Iterator[Callable[..., Index]]:
+    """Starts indexes; the arguments are those of :class:`tests.support.index.Index`."""
+    with ExitStack() as running:
+        yield lambda **options: running.enter_context(Index(**options))
+
+
+@pytest.fixture
+def index(make_index: Callable[..., Index]) -> Index:
+    """A running, empty index on loopback."""
+    return make_index()
+
+
+@pytest.fixture(scope="session")
+def uv_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """uv's cache for the session, apart from the user's. On the same filesystem as ``tmp_path``: hard links work."""
+    return tmp_path_factory.mktemp("uv-cache")
+
+
+@pytest.fixture
+def uv(uv_cache: Path) -> Uv:
+    """uv with the session's cache and nothing learnt yet."""
+    return Uv(uv_cache)
