@@ -108,6 +108,10 @@ class Verdict:
     """Trials not counted."""
     marks: tuple[str, ...] = ()
     """What the table must say beside the cell."""
+    dense_controls: tuple[DenseShare, ...] = ()
+    """As ``dense``, over the serial and solo controls."""
+    stopped_at: int | None = None
+    """The fixed look, in blocks, at which RACE, HANG, BROKEN or OOM was certain; None for the others."""
 
     @property
     def text(self) -> str:

@@ -1,0 +1,209 @@
+"""The verdict of a cell: the first headline that is established, with every figure beside it.
+
+The order and the meaning of the headlines are those of docs/verdicts.md. Nothing here raises on odd records: a store
+holds what really happened.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+from bisect_env.environments.records import Unavailable
+from bisect_env.trials.records import Outcome, Signature
+from bisect_env.verdicts.facts import BAD, Facts, gather
+from bisect_env.verdicts.looks import FAILED, Design, further_needed
+from bisect_env.verdicts.records import Headline, Verdict
+from bisect_env.verdicts.samples import Records
+from bisect_env.verdicts.statistics import clean_trials_needed
+
+STAGES = {"resolve": Headline.UNRESOLVABLE, "build": Headline.BUILD_FAILED, "import": Headline.IMPORT_FAILED}
+
+
+def without_environment(reason: Unavailable) -> Verdict:
+    """The verdict of a cell that has no environment, with the tool's own message."""
+    headline = STAGES.get(reason.stage, Headline.BUILD_FAILED)
+    return Verdict(headline, reason=f"{reason.reason.value}: {reason.message.strip()}")
+
+
+def judge(records: Records, design: Design, reference: Records | None = None, warmed: Records | None = None) -> Verdict:
+    """Judge a cell from all its trials.
+
+    Args:
+        records: the cell's trials of every side, as stored samples, or as bare records in the order of their blocks.
+        design: what was fixed beforehand.
+        reference: the reference cell's trials; None when throughput is not compared, or for that cell itself.
+        warmed: the trials of the same cell under its warmed-up condition, for its throughput where all of its own
+            failed.
+    """
+    facts = gather(records, design, reference, warmed)
+    for rule in _RULES:
+        verdict = rule(facts)
+        if verdict is not None:
+            return verdict
+    return _full(facts)
+
+
+def _nothing_counted(facts: Facts) -> Verdict | None:
+    """NOT RUN or SKIPPED: no threaded trial says anything."""
+    if facts.threads:
+        return None
+    skipped = [sample.record for sample in facts.sides.scored if sample.record.outcome is Outcome.SKIPPED]
+    if skipped and (facts.sides.threads or not facts.scored):
+        return replace(facts.base, headline=Headline.SKIPPED, reason=skipped[0].message or "the reproducer skipped it")
+    if facts.scored and all(record.outcome is Outcome.IMPORT_FAILED for record in facts.scored):
+        return None
+    reason = "no threaded trial was run yet" if facts.scored else "no trial was run yet"
+    if facts.base.infra:
+        reason += f"; {_trials(facts.base.infra)} said nothing about the cell"
+    return replace(facts.base, headline=Headline.NOT_RUN, missing=facts.design.trials, reason=reason)
+
+
+def _import_failed(facts: Facts) -> Verdict | None:
+    if not all(record.outcome is Outcome.IMPORT_FAILED for record in facts.scored):
+        return None
+    first = facts.scored[0]
+    message = f"{first.failures[0].signature.type}: {first.failures[0].message}" if first.failures else first.message
+    return replace(facts.base, headline=Headline.IMPORT_FAILED, reason=message or "the reproducer's imports failed")
+
+
+def _race_or_hang(facts: Facts) -> Verdict | None:
+    found = facts.found
+    if found is None:
+        return None
+    outcomes: tuple[Outcome, ...] = FAILED if found.headline is Headline.RACE else (Outcome.HANG,)
+    word = "failed" if found.headline is Headline.RACE else "hung"
+    if found.joint:
+        outcomes, word = (*FAILED, Outcome.HANG), "failed or hung"
+    verdict = facts.counting(lambda record: record.outcome in outcomes)
+    if found.signature is not None:
+        count = next(item for item in verdict.signatures if item.signature == found.signature)
+        text = (
+            f"the control fails too, but not in this way: {found.signature} in {count.threads} threaded trials "
+            f"and {count.serial} serial controls"
+        )
+    else:
+        text = f"{_sides(verdict)} {word}"
+    text += f" (one-sided exact test, p = {found.p_value:.2g}, limit {found.limit:.2g}"
+    text += f", look at {found.look.blocks} blocks)"
+    if found.headline is Headline.HANG:
+        kinds = Counter(record.hang_kind for record in facts.threads if record.hang_kind)
+        text += "".join(f"; {kind} {count} times" for kind, count in sorted(kinds.items()))
+    elif verdict.signatures and found.signature is None:
+        text += f"; most often {_short(verdict.signatures[0].signature)}"
+    return replace(verdict, headline=found.headline, p_value=found.p_value, reason=text + _early(facts))
+
+
+def _broken(facts: Facts) -> Verdict | None:
+    failed = [record for record in facts.serial + facts.solo if record.outcome in (*FAILED, Outcome.HANG)]
+    if not failed or not facts.finished:
+        return None
+    verdict = facts.counting(lambda r: r.outcome in (*FAILED, Outcome.HANG))
+    text = f"the control fails too: {_sides(verdict)} failed"
+    if verdict.solo is not None:
+        text += f", {verdict.solo.k} of {verdict.solo.n} solo controls"
+    if failed[0].failures:
+        text += f"; {_short(failed[0].failures[0].signature)}"
+    return replace(verdict, headline=Headline.BROKEN, reason=text + _early(facts))
+
+
+def _oom(facts: Facts) -> Verdict | None:
+    if not any(record.outcome is Outcome.OOM for record in facts.scored):
+        return None
+    verdict = facts.counting(lambda record: record.outcome is Outcome.OOM)
+    text = f"{_sides(verdict)} ran out of device memory"
+    if verdict.peak_bytes is not None:
+        text += f"; highest peak {verdict.peak_bytes / 2**30:.1f} GiB"
+    return replace(verdict, headline=Headline.OOM, reason=text + _early(facts))
+
+
+def _wrong(facts: Facts) -> Verdict | None:
+    if not facts.wrong:
+        return None
+    verdict = facts.counting(lambda record: record.id in facts.wrong)
+    first = next(record for record in facts.scored if record.id in facts.wrong)
+    text = f"{_sides(verdict)} computed wrong numbers; {facts.wrong[first.id]}"
+    return replace(verdict, headline=Headline.WRONG, reason=text)
+
+
+def _dense(facts: Facts) -> Verdict | None:
+    path = facts.attention
+    if not path.dense:
+        return None
+    return replace(facts.base, headline=Headline.DENSE, doubtful=path.doubtful, reason=path.reason)
+
+
+def _slow(facts: Facts) -> Verdict | None:
+    speed = facts.base.throughput
+    if speed is None or speed.ratio_high is None or speed.ratio_high >= facts.design.slow_below:
+        return None
+    text = (
+        f"{speed.ratio:.2f} of the reference's tokens/s ({speed.ratio_low:.2f}-{speed.ratio_high:.2f} at "
+        f"{facts.design.confidence:.0%}, paired by block), slow below {facts.design.slow_below:g}"
+    )
+    return replace(facts.base, headline=Headline.SLOW, reason=text)
+
+
+def _unsure(facts: Facts) -> Verdict | None:
+    base = facts.base
+    failing = [record for record in facts.scored if record.outcome in BAD]
+    if not failing or base.threads is None:
+        return None
+    k0, n0 = (base.serial.k, base.serial.n) if base.serial else (0, 0)
+    text = f"{_sides(base)} failed"
+    if not facts.finished:
+        missing = max(facts.design.trials - len(facts.sides.threads), 1)
+        text += f"; {missing} more of the {facts.design.trials} planned threaded trials are to come"
+        return replace(base, headline=Headline.UNSURE, missing=missing, reason=text)
+    text += f", which chance can explain (p = {base.p_value:.2g})" if base.p_value is not None else ""
+    more = further_needed(base.threads.k, base.threads.n, k0, n0, facts.design)
+    if more is None:
+        text += "; a race needs more trials of the serial control" if n0 == 0 else ""
+    else:
+        text += f"; at these rates {more} more trials of each side would tell"
+    return replace(base, headline=Headline.UNSURE, missing=more or 0, reason=text)
+
+
+def _full(facts: Facts) -> Verdict:
+    base, design = facts.base, facts.design
+    n = len(facts.threads)
+    missing = max(0, clean_trials_needed(design.max_race_rate, design.confidence) - n)
+    text = f"0/{n}: a race rate below {base.bound:.0%} at {design.confidence:.0%}"
+    if missing:
+        text += f"; {missing} more clean trials would show it to be below {design.max_race_rate:.2g}"
+    if not facts.finished:
+        text += f"; {n} of {design.trials} planned threaded trials are in"
+    return replace(base, missing=missing, reason=text)
+
+
+_RULES: tuple[Callable[[Facts], Verdict | None], ...] = (
+    _nothing_counted,
+    _import_failed,
+    _race_or_hang,
+    _broken,
+    _oom,
+    _wrong,
+    _dense,
+    _slow,
+    _unsure,
+)
+
+
+def _sides(verdict: Verdict) -> str:
+    threads, serial = verdict.threads, verdict.serial
+    text = f"{threads.k} of {threads.n} threaded trials" if threads else "no threaded trial"
+    return f"{text} and {serial.k} of {serial.n} serial controls" if serial else text
+
+
+def _early(facts: Facts) -> str:
+    return f"; stopped early, after {facts.stopped} blocks" if facts.base.stopped_early else ""
+
+
+def _short(signature: Signature, width: int = 100) -> str:
+    text = " ".join(str(signature).split())
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _trials(count: int) -> str:
+    return "1 trial" if count == 1 else f"{count} trials"
