@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from bisect_env.matrix.urls import stripped
+
 Scalar = str | int | float | bool
 
 THREAD_KEYS = ("threads", "pattern", "cache", "mitigation", "checkpointing", "device")
@@ -65,11 +67,12 @@ class IndexChoice:
 
     torch_backend: str | None = None
     """``auto``: the variant each cell's ``cuda`` asks for, from PyTorch's own indexes; None: the indexes as given."""
-    urls: tuple[str, ...] = ()
-    find_links: tuple[str, ...] = ()
+    urls: tuple[str, ...] = field(default=(), repr=False)
+    find_links: tuple[str, ...] = field(default=(), repr=False)
     offline: bool = False
     torch_fallback: bool = False
-    """With ``torch_backend`` ``cpu``: the package index's own builds serve where PyTorch's index does not answer."""
+    """With ``torch_backend`` ``cpu``: where PyTorch's CPU index does not answer, the package index's build serves,
+    whatever its variant, and the cell notes which it was."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +97,14 @@ class EnvironmentRequest:
 
     @property
     def key(self) -> str:
-        """Identifies the request: equal requests share a lock."""
-        return digest(asdict(self))
+        """Identifies the request: equal requests share a lock. A credential that changed makes no other request."""
+        return digest(self._identity())
+
+    def _identity(self) -> dict[str, object]:
+        identity = asdict(self)
+        for name in ("urls", "find_links"):
+            identity["index"][name] = [stripped(url) for url in getattr(self.index, name)]
+        return identity
 
 
 @dataclass(frozen=True)
@@ -120,7 +129,7 @@ class Cell:
     @property
     def key(self) -> str:
         """Identifies the cell's content (not its name), so that a renamed axis does not lose its trials."""
-        return digest([asdict(self.request), self.condition.values, self.variables])
+        return digest([self.request.key, self.condition.values, self.variables])
 
 
 @dataclass(frozen=True)
