@@ -204,6 +204,8 @@ class TrialRecord:
     cores: tuple[int, ...] = ()
     extra: tuple[tuple[str, str], ...] = field(default=())
     """Anything else the reproducer said, by name."""
+    aborted: bool = False
+    """True for an INFRA that trying again cannot change: the command asked to abort, or cannot be started."""
 
     @property
     def tokens_per_second(self) -> float | None:

@@ -1,0 +1,229 @@
+"""Runs one trial: its folder and variables, its process, the watch over it, and the record of what was seen."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bisect_env.trials import caches, events, stacks
+from bisect_env.trials.capture import Capture
+from bisect_env.trials.hostmemory import oom_kills
+from bisect_env.trials.isolation import Folders, Isolation, compiler_folders, driver_folder, isolate, redact
+from bisect_env.trials.outcome import Classified, Seen, classify
+from bisect_env.trials.process import CannotStart, Process, SupervisorLost
+from bisect_env.trials.records import Outcome, TrialRecord, TrialSpec
+from bisect_env.trials.watchdog import EventsWatch, Expiry, expired
+
+TICK = 0.1
+"""Seconds between two looks at the events file and at ``stop``; the end of the process is seen at once."""
+GRACE = 1.0
+"""Seconds that a hung process has between SIGTERM and SIGKILL."""
+
+HostFacts = tuple[tuple[str, str], ...]
+
+
+class Stopped(KeyboardInterrupt):
+    """The trial was cut short because ``stop`` was set. Nothing of it is left, and there is no record."""
+
+
+@dataclass(frozen=True)
+class _Ran:
+    """What was seen while the process ran."""
+
+    capture: Capture
+    status: int | None
+    expiry: Expiry | None
+    started: float
+    seconds: float
+    left: tuple[str, ...]
+    stacks: str = ""
+    hang_kind: str = ""
+
+
+def run(
+    spec: TrialSpec, stop: threading.Event, facts: Callable[[], HostFacts] | None = None, keep: bool = False
+) -> TrialRecord:
+    """Run a trial and return its record. Its folder is removed afterwards, whatever happened.
+
+    Args:
+        spec: the trial.
+        stop: once it is set, the trial is killed and :class:`Stopped` raised.
+        facts: asked for facts of the host before and after; what differs afterwards is added as ``NAME after``.
+        keep: leave the folder, for its compile cache or for somebody to look at.
+
+    Raises:
+        Stopped: ``stop`` was set.
+        KeyboardInterrupt: as it came; the process is killed first.
+    """
+    folders = Folders(spec.folder)
+    before = facts() if facts else ()
+    kills = oom_kills()
+    try:
+        try:
+            isolation = _prepare(spec, folders)
+            ran = _run(spec, folders, isolation, stop)
+        except (OSError, CannotStart, SupervisorLost) as error:
+            return _not_run(spec, error, before)
+        text = folders.events.read_text(errors="replace") if folders.events.exists() else ""
+        said = events.read(redact(text, isolation.secrets))
+        output = redact(ran.capture.text(), isolation.secrets)
+        seen = Seen(
+            facts=said,
+            output=output,
+            exit_status=ran.status,
+            expired=ran.expiry.limit if ran.expiry else "",
+            waited=ran.expiry.seconds if ran.expiry else 0.0,
+            ended=ran.started + ran.seconds,
+            protocol=spec.reproducer.protocol,
+            fail_match=ran.capture.match(0),
+            skip_match=ran.capture.match(1),
+            leased=bool(spec.devices),
+            oom_killed=oom_kills() > kills,
+        )
+        after = dict(facts()) if facts else {}
+        changed = ((f"{name} after", value) for name, value in after.items() if dict(before).get(name) != value)
+        return _record(spec, seen, classify(seen), ran, isolation, (*before, *changed))
+    finally:
+        if not keep:
+            shutil.rmtree(spec.folder, ignore_errors=True)
+
+
+def _prepare(spec: TrialSpec, folders: Folders) -> Isolation:
+    folders.create()
+    for file in spec.reproducer.files:
+        if file.is_dir():
+            shutil.copytree(file, folders.work / file.name)
+        else:
+            shutil.copy2(file, folders.work / file.name)
+    if spec.warm_cache is not None:
+        caches.copy_in(spec.warm_cache, folders.compiled)
+    condition = {**spec.condition.as_dict(), "side": spec.side.value, "seed": spec.seed}
+    folders.condition.write_text(json.dumps(condition))
+    driver = driver_folder(os.environ, folders.driver) if spec.devices else None
+    return isolate(spec, os.environ, compiler_folders(os.environ.get("PATH", "")), driver)
+
+
+def _run(spec: TrialSpec, folders: Folders, isolation: Isolation, stop: threading.Event) -> _Ran:
+    first, *rest = spec.reproducer.command
+    command = [str(spec.python) if first == "python" else first, *rest]
+    capture = Capture((spec.reproducer.fail_pattern, spec.reproducer.skip_pattern))
+    kind = table = ""
+    with Process(command, folders.work, isolation.variables, capture, spec.cores) as process:
+        started, began = time.time(), time.monotonic()
+        expiry = _watch(spec, folders, process, stop, began)
+        status = process.status
+        seconds = time.monotonic() - began
+        if expiry:
+            kind, table = _examine(process, folders.events)
+        process.end(GRACE if expiry else 0.0)
+    left = () if expiry else process.left
+    kind = kind if expiry and expiry.limit != "import" else ""
+    return _Ran(capture, status, expiry, started, seconds, left, redact(table, isolation.secrets), kind)
+
+
+def _watch(spec: TrialSpec, folders: Folders, process: Process, stop: threading.Event, began: float) -> Expiry | None:
+    watch = EventsWatch(folders.events, began)
+    while not process.wait(TICK):
+        if stop.is_set():
+            raise Stopped
+        now = time.monotonic()
+        expiry = expired(watch.look(now), now, spec.limits, spec.silence, spec.reproducer.protocol)
+        if expiry:
+            return expiry
+    return None
+
+
+def _examine(process: Process, path: Path) -> tuple[str, str]:
+    """The kind of a hang, and all that can be seen of its threads."""
+    family = process.family()
+    samples = stacks.sample(family)
+    text = path.read_text(errors="replace") if path.exists() else ""
+    compiling = events.read(text).open_windows
+    parts = [stacks.describe(samples, stacks.SAMPLE_SECONDS)]
+    if compiling:
+        parts.append("compiling: " + ", ".join(f"{thread} ({what[-1]})" for thread, what in compiling.items()))
+    parts.append(stacks.dump(process, family, os.environ.get("PATH", "")))
+    return stacks.kind_of(samples, stacks.SAMPLE_SECONDS, compiling), "\n\n".join(part for part in parts if part)
+
+
+def _record(
+    spec: TrialSpec, seen: Seen, classified: Classified, ran: _Ran, isolation: Isolation, host: HostFacts
+) -> TrialRecord:
+    said = seen.facts
+    extra = list(said.notes)
+    if said.devices:
+        extra.append(("devices seen", ", ".join(said.devices)))
+    if said.ignored:
+        extra.append(("events ignored", str(said.ignored)))
+    if ran.left:
+        extra.append(("left running", f"{', '.join(ran.left)} (ended)"))
+    driver = Folders(spec.folder).driver
+    if driver.exists():
+        extra.append(("driver libraries", f"linked from {next(driver.iterdir()).resolve().parent}: only "
+                      "LD_LIBRARY_PATH reaches them, and nothing else of it was passed on"))  # fmt: skip
+    return TrialRecord(
+        id=spec.id,
+        environment=spec.environment,
+        reproducer=spec.reproducer.content_hash,
+        condition=spec.condition,
+        side=spec.side,
+        seed=spec.seed,
+        outcome=classified.outcome,
+        failures=classified.failures,
+        paths=tuple(said.paths),
+        steps=tuple(said.steps),
+        peak_bytes=said.peak_bytes,
+        predicted_bytes=tuple(said.predicted_bytes.items()),
+        losses=tuple(said.losses.items()),
+        numbers=tuple(said.numbers),
+        versions=tuple(said.versions.items()),
+        exposures=said.exposures,
+        cache_hits=said.cache_hits,
+        cache_misses=said.cache_misses,
+        windows=said.windows,
+        longest_silence=said.longest_silence(seen.ended),
+        started=ran.started,
+        seconds=ran.seconds,
+        exit_status=ran.status,
+        message=redact(classified.message, isolation.secrets),
+        stacks=ran.stacks,
+        hang_kind=ran.hang_kind,
+        output=seen.output,
+        devices=spec.devices,
+        host=host,
+        environment_variables=isolation.shown,
+        withheld=isolation.withheld,
+        cores=spec.cores,
+        extra=tuple(extra),
+        aborted=classified.aborted,
+    )
+
+
+def _not_run(spec: TrialSpec, error: Exception, host: HostFacts) -> TrialRecord:
+    """The record of a trial without a result: a full disk may have room later, a missing command will still miss."""
+    number = error.errno if isinstance(error, OSError) else None
+    full = number in (errno.ENOSPC, errno.EDQUOT)
+    passing = full or number in (errno.ENOMEM, errno.EAGAIN) or isinstance(error, SupervisorLost)
+    hint = "; free some space (`bisect-env clean` shows what can go)" if full else ""
+    return TrialRecord(
+        id=spec.id,
+        environment=spec.environment,
+        reproducer=spec.reproducer.content_hash,
+        condition=spec.condition,
+        side=spec.side,
+        seed=spec.seed,
+        outcome=Outcome.INFRA,
+        message=f"the trial could not be run: {error}{hint}",
+        started=time.time(),
+        devices=spec.devices,
+        host=host,
+        cores=spec.cores,
+        aborted=not passing,
+    )
