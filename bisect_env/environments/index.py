@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import requests
@@ -30,11 +30,9 @@ from pypi_simple import (
 )
 
 from bisect_env.environments.records import Reason, Unavailable
-from bisect_env.errors import BadInput, InfrastructureError
+from bisect_env.errors import InfrastructureError
 from bisect_env.matrix.cells import IndexChoice
-
-if TYPE_CHECKING:
-    from bisect_env.matrix.versions import Release
+from bisect_env.matrix.versions import Release
 
 PYPI = "https://pypi.org/simple"
 PYTORCH = "https://download.pytorch.org/whl"
@@ -64,8 +62,9 @@ class _Slot:
     values: list[object] = field(default_factory=list)
 
 
-def default_index(environment: Mapping[str, str]) -> str:
-    """The package index where a matrix names none: uv's own variables for it, else PyPI."""
+def default_index(environment: Mapping[str, str] | None = None) -> str:
+    """The package index where a matrix names none: uv's own variables for it (of this process), else PyPI."""
+    environment = os.environ if environment is None else environment
     return environment.get("UV_DEFAULT_INDEX") or environment.get("UV_INDEX_URL") or PYPI
 
 
@@ -94,13 +93,11 @@ class SimpleIndex:
         self._lock = threading.Lock()
 
     def releases(self, name: str, index: IndexChoice) -> Sequence[Release]:
-        """Released versions of ``name``, ascending. A version's upload time is that of its newest file, its yank
-        that of all its files.
+        """Released versions of ``name``, ascending; empty when no index has it. A version's upload time is that of
+        its newest file; it is yanked when all its files are.
 
-        Raises BadInput when no index has the project, InfrastructureError when an index cannot tell.
+        Raises InfrastructureError when an index does not answer.
         """
-        from bisect_env.matrix.versions import Release
-
         files = self.files(name, index)
         if isinstance(files, Unavailable):
             raise InfrastructureError(f"the releases of {name} are not known: {files.message}")
@@ -110,9 +107,6 @@ class SimpleIndex:
                 by_version.setdefault(Version(file.version), []).append(file)
             except InvalidVersion:
                 continue  # as pip and uv do: such files cannot be asked for
-        if not by_version:
-            where = ", ".join(bare(url) for url in (*_urls(index), *index.find_links))
-            raise BadInput(where, "", f"no release of {name}", "the name of a distribution that this index has")
         releases = []
         for version in sorted(by_version):
             times = [file.uploaded for file in by_version[version] if file.uploaded]
@@ -165,9 +159,7 @@ class SimpleIndex:
     def _session(self) -> requests.Session:
         session = requests.Session()
         # uv's variable for the machine's own certificates, unknown to requests.
-        certificates = os.environ.get("SSL_CERT_FILE")
-        if certificates and not os.environ.get("REQUESTS_CA_BUNDLE"):
-            session.verify = certificates
+        session.verify = os.environ.get("SSL_CERT_FILE") or True
         return session
 
     def _ask(self, url: str) -> Unavailable | None:
@@ -211,7 +203,7 @@ class SimpleIndex:
 
 
 def _urls(index: IndexChoice) -> tuple[str, ...]:
-    return index.urls or (default_index(os.environ),)
+    return index.urls or (default_index(),)
 
 
 def _twice(ask: Callable[[], Value]) -> Value:

@@ -20,6 +20,7 @@ class Reason(StrEnum):
     BASE = "the base differs"
     BUILD = "build failed"
     IMPORT = "import failed"
+    UV = "uv failed"
 
 
 @dataclass(frozen=True)

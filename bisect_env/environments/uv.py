@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 from bisect_env.environments.index import SimpleIndex, default_index
 from bisect_env.errors import InfrastructureError
 from bisect_env.matrix.cells import IndexChoice
+from bisect_env.matrix.urls import without_credentials
 
 KEPT = frozenset(
     {
@@ -92,11 +93,11 @@ def credentials_of(urls: Iterable[str]) -> tuple[str, ...]:
 
 def redacted(text: str, secrets: Iterable[str] = ()) -> str:
     """``text`` without the credentials of any URL in it, and without ``secrets``."""
-    text = re.sub(r"(?<=://)[^/\s@'\"`]+@", "****@", text)
+    text = without_credentials(text)
     for secret in secrets:
         # A short secret could be part of any word; in a URL it was removed above.
         if len(secret) > 3:
-            text = text.replace(secret, "****")
+            text = text.replace(secret, "***")
     return text
 
 
@@ -123,11 +124,15 @@ def uv_environment(
     index: IndexChoice | None = None,
     cache_dir: Path | None = None,
     extra: Mapping[str, str] | None = None,
+    defaults: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """The whole environment of a uv process; ``extra`` has the last word."""
-    result = {name: value for name, value in parent.items() if name in KEPT or not DROPPED.fullmatch(name)}
+    """The whole environment of a uv process. ``extra`` has the last word, ``defaults`` yield to the parent's."""
+    result = dict(defaults or {})
+    result |= {name: value for name, value in parent.items() if name in KEPT or not DROPPED.fullmatch(name)}
     result |= {"NO_COLOR": "1", "UV_NO_PROGRESS": "1", "UV_NO_CONFIG": "1"}
     result.setdefault("UV_PYTHON_DOWNLOADS", "never")
+    # A git requirement that needs a password must fail, not ask.
+    result.setdefault("GIT_TERMINAL_PROMPT", "0")
     if cache_dir is not None:
         result["UV_CACHE_DIR"] = str(cache_dir)
     if index is not None:
@@ -151,6 +156,7 @@ class Uv:
         index: IndexChoice | None = None,
         timeout: float | None = None,
         env: Mapping[str, str] | None = None,
+        defaults: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         stop: threading.Event | None = None,
         stdin: str | None = None,
@@ -158,14 +164,15 @@ class Uv:
         """Runs ``uv ARGS`` to its end.
 
         ``index`` is handed over by environment, so that no credential is on a command line; its ``torch_backend``
-        must be a variant (``cu128``) or None. ``timeout`` in seconds. When the time is up, ``stop`` is set or an
+        must be a variant (``cu128``) or None. ``env`` are variables for uv; ``defaults`` too, unless the user has set
+        them. ``timeout`` in seconds. When the time is up, ``stop`` is set or an
         exception such as KeyboardInterrupt arrives, the whole process group is killed.
 
         Raises InfrastructureError when uv cannot be started.
         """
         if index is not None and index.torch_backend == "auto":
             raise ValueError("uv is asked for a certain variant: 'auto' is resolved in locks.py")
-        environment = uv_environment(os.environ, index, self.cache_dir, env)
+        environment = uv_environment(os.environ, index, self.cache_dir, env, defaults)
         began = time.monotonic()
         try:
             process = subprocess.Popen(
@@ -185,7 +192,7 @@ class Uv:
             ended = _wait(process, stdin, None if timeout is None else began + timeout, stop)
         finally:
             stdout, stderr = _end(process)
-        urls = () if index is None else (*index.urls, *index.find_links, default_index(os.environ))
+        urls = () if index is None else (*index.urls, *index.find_links, default_index())
         secrets = credentials_of(urls)
         return Finished(
             process.returncode, redacted(stdout, secrets), redacted(stderr, secrets), time.monotonic() - began, ended

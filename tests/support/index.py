@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import html
+import io
 import json
 import os
 import socket
+import ssl
 import struct
 import threading
 import zipfile
@@ -58,10 +60,20 @@ class Index:
     ``hangs`` accepts and never answers; ``drops`` closes each connection with a reset; an index that refuses
     connections is a stopped one, or :func:`refusing_url`. ``credentials`` is ``(user, password)``; ``status``
     is answered to every request when it is set (403, 503, ...). ``requests`` lists what was asked, in order.
+    With ``tls`` it is an HTTPS proxy as well, which answers in the place of whatever host is asked for.
     """
 
-    def __init__(self, *, json: bool = True, credentials: tuple[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        json: bool = True,
+        credentials: tuple[str, str] | None = None,
+        prefix: str | None = None,
+        root: str = "simple",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.json = json
+        self.root, self.tls = root, tls
         self.credentials = credentials
         self.mode: Mode = "serves"
         self.status: int | None = None
@@ -69,7 +81,7 @@ class Index:
         self.uploads: list[Upload] = []
         self.stopping = threading.Event()
         # A prefix of its own, since a port may come again and uv's cache is keyed by URL.
-        self.prefix = f"/{os.urandom(6).hex()}"
+        self.prefix = f"/{os.urandom(6).hex()}" if prefix is None else prefix
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.index = self
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
@@ -82,13 +94,13 @@ class Index:
     @property
     def url(self) -> str:
         """Without credentials."""
-        return f"http://{self.host}{self.prefix}/simple"
+        return f"http://{self.host}{self.prefix}/{self.root}"
 
     @property
     def url_with_credentials(self) -> str:
         assert self.credentials is not None
         user, password = self.credentials
-        return f"http://{user}:{password}@{self.host}{self.prefix}/simple"
+        return f"http://{user}:{password}@{self.host}{self.prefix}/{self.root}"
 
     def add(
         self,
@@ -126,6 +138,18 @@ def refusing_url() -> str:
         return f"http://127.0.0.1:{probe.getsockname()[1]}/simple"
 
 
+class _Writer(io.BufferedIOBase):
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: bytes) -> int:
+        self.connection.sendall(data)
+        return len(data)
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
@@ -141,6 +165,22 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Silent: ``Index.requests`` is the log."""
+
+    def do_CONNECT(self) -> None:
+        tls = self.server.index.tls  # type: ignore[attr-defined]
+        if tls is None:
+            self.send_error(405)
+            return
+        self.send_response(200)
+        self.end_headers()
+        self.connection = tls.wrap_socket(self.connection, server_side=True)
+        self.rfile = self.connection.makefile("rb", self.rbufsize)
+        self.wfile = _Writer(self.connection)
+        self.close_connection = False
+
+    def finish(self) -> None:
+        super().finish()
+        self.connection.close()
 
     def do_HEAD(self) -> None:
         self._answer()
@@ -175,10 +215,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _page(self, index: Index) -> None:
         parts = self.path.removeprefix(index.prefix).strip("/").split("/")
-        if parts == ["simple"]:
+        if parts == [index.root]:
             projects = sorted({upload.project for upload in index.uploads})
             self._send(200, "".join(f'<a href="{name}/">{name}</a>' for name in projects).encode(), "text/html")
-        elif len(parts) == 2 and parts[0] == "simple":
+        elif len(parts) == 2 and parts[0] == index.root:
             uploads = [upload for upload in index.uploads if upload.project == parts[1]]
             if not uploads:
                 self._send(404, b"", "text/plain")

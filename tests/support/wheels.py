@@ -11,6 +11,7 @@ import hashlib
 import io
 import re
 import tarfile
+import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -107,7 +108,6 @@ def wheel(
 
 
 def source_files(
-    folder: Path,
     name: str,
     version: str,
     *,
@@ -121,10 +121,9 @@ def source_files(
     ``build_requires`` is what it declares; ``build_imports`` are the modules that its backend really imports
     (flash-attn and its like declare less than they import).
     """
-    built = wheel(folder / "prebuilt", name, version, requires=requires, files=files)
-    data = built.read_bytes()
-    built.unlink()
-    built.parent.rmdir()
+    with tempfile.TemporaryDirectory() as folder:
+        built = wheel(Path(folder), name, version, requires=requires, files=files)
+        data = built.read_bytes()
     declared = ", ".join(repr(requirement) for requirement in build_requires)
     return {
         "PKG-INFO": metadata(name, version, requires).encode(),
@@ -139,7 +138,7 @@ def source_files(
 def tree(folder: Path, name: str, version: str, **options: object) -> Path:
     """Writes a source tree into ``folder`` and returns it. Options are those of :func:`source_files`."""
     folder.mkdir(parents=True, exist_ok=True)
-    for path, data in source_files(folder, name, version, **options).items():  # type: ignore[arg-type]
+    for path, data in source_files(name, version, **options).items():  # type: ignore[arg-type]
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)
@@ -149,7 +148,7 @@ def tree(folder: Path, name: str, version: str, **options: object) -> Path:
 def sdist(folder: Path, name: str, version: str, **options: object) -> Path:
     """Writes a source distribution and returns its path. Options are those of :func:`source_files`."""
     folder.mkdir(parents=True, exist_ok=True)
-    contents = source_files(folder, name, version, **options)  # type: ignore[arg-type]
+    contents = source_files(name, version, **options)  # type: ignore[arg-type]
     stem = f"{escaped(name)}-{version}"
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
