@@ -157,8 +157,8 @@ class Process:
             if self._supervisor.poll() is None:
                 self._supervisor.kill()
                 self._supervisor.wait()
-            if self._supervisor.returncode != 0:
-                self.left += sweep(self._marker)
+        if self._supervisor.returncode != 0:
+            self.left += sweep(self._marker)
         while piece := _read(self._output):
             self.capture.take(piece)
 
@@ -219,7 +219,14 @@ def sweep(marker: str) -> tuple[str, ...]:
 
     For what a killed supervisor left behind: its descendants then belong to another process.
     """
-    wanted = f"{MARKER}={marker}".encode()
+    killed: list[str] = []
+    # Once more after each find, since what is killed may just have forked.
+    while names := _kill_marked(f"{MARKER}={marker}".encode()):
+        killed += names
+    return tuple(killed)
+
+
+def _kill_marked(wanted: bytes) -> list[str]:
     names = []
     for process in Path("/proc").iterdir():
         try:
@@ -229,4 +236,4 @@ def sweep(marker: str) -> tuple[str, ...]:
                 names.append(name)
         except OSError:
             continue  # It ended meanwhile, or is another user's.
-    return tuple(names)
+    return names

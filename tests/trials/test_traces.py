@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from bisect_env.trials.traces import crash, last_traceback, module_of
+
+CHAINED = """\
+[rank0]: Traceback (most recent call last):
+[rank0]:   File "/w/train.py", line 3, in <module>
+[rank0]: ValueError: first
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "/w/train.py", line 9, in main
+    step()
+  File "/v/lib/python3.12/site-packages/torch/_dynamo/eval_frame.py", line 992, in compile_wrapper
+    raise RuntimeError(
+  File "/usr/lib/python3.12/threading.py", line 99, in inner
+torch._dynamo.exc.InductorError: LoweringException: AttributeError: gone
+  target: flex_attention
+"""
+
+
+def test_the_last_traceback_and_its_innermost_library_frame() -> None:
+    trace = last_traceback("epoch 1\n" + CHAINED)
+    assert trace is not None
+    assert trace.type == "torch._dynamo.exc.InductorError"
+    assert trace.module == "torch._dynamo.eval_frame"
+    assert trace.where == "compile_wrapper:992"
+    failure = trace.failure("main", 5.0)
+    assert str(failure.signature) == "InductorError: LoweringException: AttributeError: gone"
+
+
+def test_no_traceback() -> None:
+    assert last_traceback("all is well") is None
+    assert last_traceback("Traceback (most recent call last):\n  File") is None
+
+
+def test_a_real_traceback() -> None:
+    script = "import json\njson.loads('{')"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    trace = last_traceback(done.stderr)
+    assert trace is not None and trace.type == "json.decoder.JSONDecodeError"
+
+
+def test_module_of_a_file() -> None:
+    assert module_of("/v/lib/python3.12/site-packages/torch/fx/__init__.py") == "torch.fx"
+    assert module_of("/v/lib/python3.12/dist-packages/six.py") == "six"
+    assert module_of("/usr/lib/python3.12/threading.py") == ""
+
+
+def test_crash_takes_the_crashing_threads_top_library_frame() -> None:
+    output = (
+        "noise\nFatal Python error: Segmentation fault\n\n"
+        'Thread 0x1 (most recent call first):\n  File "/v/site-packages/other/mod.py", line 1 in idle\n\n'
+        "Current thread 0x2 (most recent call first):\n"
+        '  File "/usr/lib/python3.11/ctypes/__init__.py", line 519 in string_at\n'
+        '  File "/v/site-packages/triton/compiler.py", line 7 in launch\n'
+        '  File "/w/train.py", line 2 in <module>\n'
+    )
+    failure = crash(11, output, 1.0)
+    assert failure.signature.type == "SIGSEGV"
+    assert failure.signature.module == "triton.compiler"
+    assert failure.where == "launch:7"
+    assert failure.message == "Fatal Python error: Segmentation fault"
