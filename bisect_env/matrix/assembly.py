@@ -45,10 +45,8 @@ def assemble(combined: Sequence[Combined], axes: Sequence[Axis], words: Vocabula
     """
     drafts = [_draft(combination.levels, words, common) for combination in combined]
     columns = _columns(combined, axes, words, drafts)
-    spelled = _spelling(combined, axes)
     parts = [
-        _parts(combination.levels, draft, columns, words, spelled)
-        for combination, draft in zip(combined, drafts, strict=True)
+        _parts(combination.levels, draft, columns, words) for combination, draft in zip(combined, drafts, strict=True)
     ]
     ids = naming.identifiers([(part, draft.key) for part, draft in zip(parts, drafts, strict=True)], common.name)
     cells = tuple(
@@ -155,28 +153,18 @@ def _columns(
     return tuple(dict.fromkeys(columns))
 
 
-def _spelling(combined: Sequence[Combined], axes: Sequence[Axis]) -> dict[tuple[str, str], Level]:
-    """One spelling of each level: the axis's own, else the first."""
-    spelled = {(axis.name, level.key): level for axis in axes for level in axis.levels}
-    for combination in combined:
-        for name, level in combination.levels.items():
-            spelled.setdefault((name, level.key), level)
-    return spelled
-
-
 def _parts(
     levels: Combination,
     draft: Cell,
     columns: Sequence[str],
     words: Vocabulary,
-    spelled: Mapping[tuple[str, str], Level],
 ) -> list[Part]:
     parts: list[Part] = []
     for name in columns:
         kind = words.kind(name)
         level = levels.get(name) or (_of_condition(name, draft) if kind is Kind.CONDITION else None)
         if level is not None:
-            parts.append(Part(name, kind, spelled.get((name, level.key), level)))
+            parts.append(Part(name, kind, level))
     return parts
 
 

@@ -17,6 +17,7 @@ import yaml
 
 from bisect_env.errors import BadInput
 from bisect_env.matrix.problems import Unfit, shown
+from bisect_env.matrix.urls import without_credentials
 
 Loc = tuple[str | int, ...]
 """Keys and list positions from the top of the file, ``("axes", "torch", 1)``."""
@@ -105,7 +106,9 @@ def parse(text: str, source: Path) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        wanted = "valid YAML; a value that begins with one of > * & ! % @ ` or holds ': ' needs quotes"
+        wanted = (
+            'valid YAML; a version range needs quotes (">=2.11,<2.15"), and so does text that begins with * & ! % @'
+        )
         raise BadInput(source, place, f"not valid YAML: {error.problem or error.context}", wanted) from error
     except yaml.YAMLError as error:
         first = str(error).splitlines()[0]
@@ -224,7 +227,7 @@ class _Builder:
                 raise self._bad(key, found, "each key once; - and _ are the same in keys", written)
             seen[alike] = line
             here = (*path, alike)
-            where = f"{written}.{key.value}" if written else key.value
+            where = without_credentials(f"{written}.{key.value}" if written else key.value)
             # A key's own place: that of an empty value would be the next line.
             self.document.places[here] = (line, column, where)
             entries[key.value], at = self._value(events, at + 1, here, where, depth + 1)

@@ -92,11 +92,17 @@ def combine(
     total = len(kept) + sum(_completions(axes, entry) for _, entry in added)
     if total > limit:
         raise Unfit(f"{total} cells ({len(kept)} of the axes, the others by include)", wanted.format(total))
-    combined = [Combined(combination) for combination in kept]
+    spelled = {(axis.name, level.key): level for axis in axes for level in axis.levels}
+    combined = [Combined(_respelled(combination, spelled)) for combination in kept]
     for position, entry in added:
         open_axes = [axis for axis in axes if axis.condition and axis.name not in entry]
-        combined += [Combined({**entry, **rest}, position) for rest in _product(open_axes)]
+        combined += [Combined(_respelled({**entry, **rest}, spelled), position) for rest in _product(open_axes)]
     return tuple(combined)
+
+
+def _respelled(combination: Combination, spelled: dict[tuple[str, str], Level]) -> Combination:
+    """With one spelling of each level, the axis's own or else the first: 2.13 and 2.13.0 are one environment."""
+    return {name: spelled.setdefault((name, level.key), level) for name, level in combination.items()}
 
 
 def _has_product(axes: Sequence[Axis], include: Sequence[Combination]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bisect_env.matrix.expansion import Level
-from bisect_env.matrix.vocabulary import Kind
+from bisect_env.matrix.vocabulary import WELL_KNOWN, Kind
 
 LONGEST = 100
 """Characters of an id. File systems allow 255 for a name; nox hashes long paths of its own accord."""
@@ -42,47 +42,57 @@ def identifiers(cells: Sequence[tuple[Sequence[Part], str]], name: str) -> list[
 
 def tags(parts: Sequence[Part]) -> tuple[str, ...]:
     """Tags to select cells by: ``torch2.11``, ``cu130``, ``transformers5.6``, ``py3.12``, ``hot``, ``threads3``."""
+    ambiguous = _ambiguous(parts)
     found: list[str] = []
     for part in parts:
-        if part.kind is Kind.PACKAGE:
-            found.append(part.name + _minor(part.level))
-            if variant := _torch_variant(part):
-                found.append(variant)
-        elif part.kind is Kind.PYTHON:
-            found.append(f"py{part.level.text}")
-        elif part.kind is Kind.CUDA:
-            found.append(part.level.text)
+        if part.kind is Kind.CONDITION:
+            found.append(_condition(part, ambiguous, between="" if _is_number(part) else "-"))
         elif part.kind is Kind.VARIABLE:
-            found.append(f"{part.name}-{_safe(part.level.text)}")
+            found.append(_safe(f"{part.name}-{part.level.text}"))
+        elif part.level.value is None:
+            continue
+        elif part.kind is Kind.PYTHON:
+            found.append(_safe(f"py{part.level.text}"))
+        elif part.kind is Kind.CUDA:
+            found.append(_safe(part.level.text))
         else:
-            found.append(_condition(part, "").replace("-", "", 1) if _is_number(part) else _condition(part, ""))
+            found.append(part.name + _minor(part.level))
+            found.append(_variant_of(part))
     return tuple(dict.fromkeys(filter(None, found)))
 
 
 def _readable(parts: Sequence[Part]) -> str:
-    words = Counter(part.level.text for part in parts if part.kind is Kind.CONDITION)
-    variant = next((part.level.text for part in parts if part.kind is Kind.CUDA), None)
-    has_torch = any(part.name == "torch" for part in parts)
+    ambiguous = _ambiguous(parts)
+    by_name = {part.name: part for part in parts}
     names: list[str] = []
     for part in parts:
         text = _short(part.level)
-        if part.kind is Kind.CUDA and has_torch:
-            continue
-        if part.name == "torch" and variant:
-            names.append(_safe(f"torch-{text if text.endswith('+' + variant) else text + '+' + variant}"))
+        if part.kind is Kind.CONDITION:
+            names.append(_condition(part, ambiguous))
         elif part.kind is Kind.CUDA:
-            names.append(_safe(text))
-        elif part.kind is Kind.CONDITION:
-            names.append(_condition(part, part.name if words[part.level.text] > 1 else ""))
+            # Said with torch, of which it is the variant.
+            if "torch" not in by_name:
+                names.append(_safe(text))
+        elif part.name == "torch" and "cuda" in by_name and by_name["cuda"].level.value is not None:
+            variant = f"+{by_name['cuda'].level.text}"
+            names.append(_safe(f"torch-{text.removesuffix(variant)}{variant}"))
         else:
             names.append(_safe(f"{part.name}-{text}"))
     return "_".join(names)
 
 
-def _condition(part: Part, name: str) -> str:
+def _ambiguous(parts: Sequence[Part]) -> set[str]:
+    """Words that a condition's value cannot stand for alone: another condition's value, or a column's name."""
+    words = Counter(part.level.text for part in parts if part.kind is Kind.CONDITION)
+    return {word for word, count in words.items() if count > 1} | {*WELL_KNOWN, *(part.name for part in parts)}
+
+
+def _condition(part: Part, ambiguous: set[str], between: str = "-") -> str:
     """A word stands for itself (``hot``); a number needs its name (``threads-3``)."""
     text = _short(part.level)
-    return _safe(f"{name or part.name}-{text}" if name or _is_number(part) else text)
+    if _is_number(part) or part.level.text in ambiguous:
+        return _safe(f"{part.name}{between}{text}")
+    return _safe(text)
 
 
 def _is_number(part: Part) -> bool:
@@ -106,7 +116,7 @@ def _minor(level: Level) -> str:
     return found[1] if found else "-" + _safe(_short(level))
 
 
-def _torch_variant(part: Part) -> str:
+def _variant_of(part: Part) -> str:
     found = re.search(r"\+(cu\d+|cpu)$", part.level.text)
     return found[1] if found and part.name == "torch" else ""
 

@@ -45,7 +45,7 @@ def existing(text: str, folder: Path, what: str) -> Path:
     """
     path = absolute(text, folder)
     if not path.exists():
-        raise Unfit(f"{shown(text)}: no such file or folder ({path})", f"{what}; relative paths start at {folder}")
+        raise Unfit(f"{shown(text)}: no such file or folder", f"{what}; relative paths start at {folder}")
     return path
 
 

@@ -81,6 +81,8 @@ def _pattern(value: Any) -> Any:
     return value
 
 
+_UNDERSCORED = ("as_of", "slow_below")
+"""Keys that are documented with ``_``, the others with ``-``; either is understood."""
 Texts = Annotated[list[str], BeforeValidator(_as_list)]
 Levels = Annotated[list[str | None], BeforeValidator(_as_list)]
 Pattern = Annotated[str | None, BeforeValidator(_pattern)]
@@ -101,7 +103,7 @@ class Section(BaseModel):
         named = {key.replace("-", "_"): entry for key, entry in value.items()}
         for key in value:
             if key.replace("-", "_") not in cls.model_fields:
-                known = [name.replace("_", "-") if name != "as_of" else name for name in cls.model_fields]
+                known = [name if name in _UNDERSCORED else name.replace("_", "-") for name in cls.model_fields]
                 wanted = one_of(known, key)
                 context = {"key": key, "found": f"unknown key {shown(key)}{cls.title}", "wanted": wanted}
                 raise PydanticCustomError("unfit", "{found}", context)

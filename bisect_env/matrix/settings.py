@@ -190,4 +190,6 @@ class Settings:
         with self.document.at(*path):
             if text.startswith(_INDEX_SCHEMES):
                 return text
+            if "://" in text:
+                raise Unfit(f"{shown(text)} is no page's URL", "https://..., or a folder with wheels such as ./wheels")
             return str(existing(text, self.folder, "a folder with wheels, or a page's URL"))
