@@ -13,7 +13,7 @@ from math import isfinite, log
 from statistics import median
 
 from bisect_env.trials.records import TrialRecord
-from bisect_env.verdicts.records import DenseShare
+from bisect_env.verdicts.records import DenseShare, percent
 
 DENSE_FROM = 0.01
 """Least share of a thread's calls that makes it dense."""
@@ -123,15 +123,15 @@ def _memory(records: Sequence[TrialRecord]) -> float | None:
 def _reason(dense: Sequence[DenseShare], controls: Sequence[DenseShare], sure: bool) -> str:
     parts = []
     for item in dense:
-        signs = ", ".join(f"{sign} {share:.0%}" if sign != MEMORY else MEMORY for sign, share in item.signs)
+        signs = ", ".join(f"{sign} {percent(share)}" if sign != MEMORY else MEMORY for sign, share in item.signs)
         if item.thread == PROCESS:
             parts.append("peak memory is near the dense prediction (which share of the calls it was cannot be told)")
         else:
-            parts.append(f"{item.thread} ran {item.share:.0%} of {item.calls} calls unfused ({signs})")
+            parts.append(f"{item.thread} ran {percent(item.share)} of {item.calls} calls unfused ({signs})")
     text = "; ".join(parts) + ("" if sure else "; one sign only")
     worst = max((item.share for item in controls), default=0.0)
     if worst >= DENSE_FROM:
-        text += f"; in the controls as well ({worst:.0%})"
+        text += f"; in the controls as well ({percent(worst)})"
     elif controls:
         text += "; not in the controls"
     return text

@@ -8,6 +8,12 @@ from enum import StrEnum
 from bisect_env.trials.records import Signature
 
 
+def percent(share: float) -> str:
+    """A share as text: ``31 %``, and ``0.4 %`` below one."""
+    value = 100 * share
+    return f"{value:.1f} %" if 0.05 <= value < 0.95 else f"{value:.0f} %"
+
+
 class Headline(StrEnum):
     """The first of these that is established is the cell's headline."""
 
@@ -121,7 +127,7 @@ class Verdict:
             return f"{head} {self.threads.k}/{self.threads.n}" if self.threads else head
         if self.headline is Headline.DENSE:
             share = max((item.share for item in self.dense), default=0.0)
-            return f"{head}{'?' if self.doubtful else ''} {share:.0%}"
+            return f"{head}{'?' if self.doubtful else ''} {percent(share)}"
         if self.headline is Headline.SLOW and self.throughput and self.throughput.ratio is not None:
             return f"{head} {self.throughput.ratio:.2f}"
         return head

@@ -14,7 +14,7 @@ from bisect_env.environments.records import Unavailable
 from bisect_env.trials.records import Outcome, Signature
 from bisect_env.verdicts.facts import BAD, Facts, gather
 from bisect_env.verdicts.looks import FAILED, Design, further_needed
-from bisect_env.verdicts.records import Headline, Verdict
+from bisect_env.verdicts.records import Headline, Verdict, percent
 from bisect_env.verdicts.samples import Records
 from bisect_env.verdicts.statistics import clean_trials_needed
 
@@ -140,7 +140,7 @@ def _slow(facts: Facts) -> Verdict | None:
         return None
     text = (
         f"{speed.ratio:.2f} of the reference's tokens/s ({speed.ratio_low:.2f}-{speed.ratio_high:.2f} at "
-        f"{facts.design.confidence:.0%}, paired by block), slow below {facts.design.slow_below:g}"
+        f"{percent(facts.design.confidence)}, paired by block), slow below {facts.design.slow_below:g}"
     )
     return replace(facts.base, headline=Headline.SLOW, reason=text)
 
@@ -169,9 +169,9 @@ def _full(facts: Facts) -> Verdict:
     base, design = facts.base, facts.design
     n = len(facts.threads)
     missing = max(0, clean_trials_needed(design.max_race_rate, design.confidence) - n)
-    text = f"0/{n}: a race rate below {base.bound:.0%} at {design.confidence:.0%}"
+    text = f"0/{n}: a race rate below {percent(base.bound or 0.0)} at {percent(design.confidence)}"
     if missing:
-        text += f"; {missing} more clean trials would show it to be below {design.max_race_rate:.2g}"
+        text += f"; {missing} more clean trials would show it to be below {percent(design.max_race_rate)}"
     if not facts.finished:
         text += f"; {n} of {design.trials} planned threaded trials are in"
     return replace(base, missing=missing, reason=text)

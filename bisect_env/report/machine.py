@@ -1,0 +1,103 @@
+"""The results as a JSON document for programs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict
+from math import isfinite
+from typing import Any
+
+from bisect_env.environments.records import Lock
+from bisect_env.matrix.cells import Matrix
+from bisect_env.report.rows import Row, short_id
+from bisect_env.report.summary import recommended, sentence
+from bisect_env.verdicts.samples import Sample
+
+SCHEMA = 1
+"""Grows when a key is renamed, removed or changes its meaning; not when one is added."""
+
+
+def document(rows: Sequence[Row], matrix: Matrix, max_race_rate: float) -> dict[str, Any]:
+    """Everything the table rests on, fit for ``json.dumps``: a figure that is not a number is null.
+
+    Index URLs and the values of environment variables are left out, since they may hold credentials.
+    """
+    result = {
+        "schema": SCHEMA,
+        "matrix": {
+            "name": matrix.name,
+            "axes": list(matrix.axes),
+            "reproducer": matrix.reproducer.name,
+            "trials": matrix.trials,
+            "controls": matrix.controls,
+            "reference": dict(matrix.reference),
+            "slow_below": matrix.slow_below,
+            "max_race_rate": max_race_rate,
+            "notes": list(matrix.notes),
+        },
+        "summary": sentence(rows, max_race_rate),
+        "cells": [_cell(row, max_race_rate) for row in rows],
+    }
+    clean: dict[str, Any] = _clean(result)
+    return clean
+
+
+def _cell(row: Row, max_race_rate: float) -> dict[str, Any]:
+    verdict = row.verdict
+    versions = next((dict(sample.record.versions) for sample in row.samples if sample.record.versions), {})
+    return {
+        "id": row.cell.id,
+        "key": row.cell.key,
+        "show": short_id(row.cell),
+        "levels": dict(row.cell.levels),
+        "tags": list(row.cell.tags),
+        "condition": row.cell.condition.as_dict(),
+        "variables": [name for name, _ in row.cell.variables],
+        "requirements": list(row.cell.request.requirements),
+        "recommended": recommended(row, max_race_rate),
+        "verdict": {"text": verdict.text, **asdict(verdict)},
+        "environment": _environment(row.lock) if row.lock is not None else None,
+        "versions": versions,
+        "trials": [_trial(sample) for sample in row.samples],
+    }
+
+
+def _environment(lock: Lock) -> dict[str, Any]:
+    return {
+        "address": lock.address,
+        "lock_sha256": hashlib.sha256(lock.text.encode()).hexdigest(),
+        "python": lock.interpreter.version,
+        "platform": lock.interpreter.platform,
+        "cuda": lock.cuda,
+        "pins": dict(lock.pins),
+        "base_manifest": lock.base_manifest,
+        "marks": list(lock.marks),
+        "notes": list(lock.notes),
+    }
+
+
+def _trial(sample: Sample) -> dict[str, Any]:
+    record = sample.record
+    return {
+        "id": record.id,
+        "side": record.side,
+        "block": sample.block,
+        "seed": record.seed,
+        "outcome": record.outcome,
+        "signature": asdict(record.failures[0].signature) if record.failures else None,
+        "tokens_per_second": record.tokens_per_second,
+        "started": record.started,
+        "seconds": record.seconds,
+        "message": record.message,
+    }
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _clean(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean(item) for item in value]
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    return value

@@ -1,0 +1,83 @@
+"""What every report is made from, and how cells and figures are written in all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from bisect_env.environments.records import Lock
+from bisect_env.matrix.cells import Cell
+from bisect_env.trials.records import Signature
+from bisect_env.verdicts.records import Interval, Verdict, percent
+from bisect_env.verdicts.samples import Sample
+
+
+class Row(Protocol):
+    """A cell with its verdict and the evidence behind it: a result of the engine."""
+
+    @property
+    def cell(self) -> Cell:
+        """The cell."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """What its trials show."""
+
+    @property
+    def lock(self) -> Lock | None:
+        """None where there is none."""
+
+    @property
+    def samples(self) -> Sequence[Sample]:
+        """All its trials, INFRA included."""
+
+
+ID_LENGTH = 8
+"""Characters of a cell's key that the table shows, and that ``bisect-env show`` takes."""
+
+
+def short_id(cell: Cell) -> str:
+    """The cell's id in tables."""
+    return cell.key[:ID_LENGTH]
+
+
+def level(row: Row, axis: str) -> str:
+    """The cell's level of an axis; empty where an ``include`` gave it none."""
+    return dict(row.cell.levels).get(axis, "")
+
+
+def varying(rows: Sequence[Row], axes: Sequence[str]) -> tuple[str, ...]:
+    """The axes in which the rows differ; all of them when they differ in none."""
+    return tuple(axis for axis in axes if len({level(row, axis) for row in rows}) > 1) or tuple(axes)
+
+
+def label(row: Row, axes: Sequence[str]) -> str:
+    """A cell in a sentence, by those axes: ``torch 2.14.1 transformers 4.52.4``."""
+    return " ".join(f"{axis} {level(row, axis)}" for axis in axes if level(row, axis)) or row.cell.id
+
+
+def interval(found: Interval | None) -> str:
+    """``5/6 (36-100 %)``, empty for None."""
+    if found is None:
+        return ""
+    return f"{found.k}/{found.n} ({100 * found.low:.0f}-{percent(found.high)})"
+
+
+def tokens(rate: float) -> str:
+    """Tokens a second in a narrow column: ``950``, ``21.5k``, ``480k``, ``1.2M``."""
+    for size, unit in ((1e6, "M"), (1e3, "k")):
+        if rate >= size:
+            return f"{rate / size:.1f}{unit}" if rate < 100 * size else f"{rate / size:.0f}{unit}"
+    return f"{rate:.0f}" if rate >= 10 else f"{rate:.2g}"
+
+
+def fault(signature: Signature) -> str:
+    """A signature on one line, with the module that raised it."""
+    text = " ".join(str(signature).split())
+    return f"{text} ({signature.module})" if signature.module else text
+
+
+def cut(text: str, width: int) -> str:
+    """``text`` on one line, at most ``width`` characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= width else text[: width - 3].rstrip() + "..."
