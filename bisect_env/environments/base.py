@@ -7,47 +7,34 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from bisect_env.environments import distributions, foundation
-from bisect_env.environments.distributions import Pin
+from bisect_env.environments import distributions, foundation, requirements
+from bisect_env.environments.building import build_settings
+from bisect_env.environments.compiling import NETWORK, Compiler
 from bisect_env.environments.foundation import Base
 from bisect_env.environments.reasons import explain
 from bisect_env.environments.records import Interpreter, Lock, Reason, Unavailable
 from bisect_env.environments.uv import Finished, Uv
+from bisect_env.environments.variants import cuda_of
 from bisect_env.errors import InfrastructureError
 from bisect_env.matrix.cells import EnvironmentRequest, IndexChoice, digest
 
 GUARDED = re.compile(r"torch|triton|pytorch-triton(-.*)?|nvidia-.*")
 """Distributions that are built for each other and for the host: laid over the base's they make a mixture."""
 
-TIMEOUT = 600.0
+TIMEOUT = 900.0
 """Seconds for one question to uv; a source distribution may have to be built to learn what it requires."""
-
-
-@dataclass(frozen=True)
-class _Question:
-    """What all of uv's calls for one request have in common."""
-
-    uv: Uv
-    index: IndexChoice
-    folder: Path
-    arguments: tuple[str, ...]
-    stop: threading.Event | None
-
-    def ask(self, command: Sequence[str | Path]) -> Finished:
-        return self.uv.run(
-            [*command, *self.arguments], index=self.index, cwd=self.folder, timeout=TIMEOUT, stop=self.stop
-        )
 
 
 def resolve_on_base(
@@ -55,15 +42,16 @@ def resolve_on_base(
     interpreter: Interpreter | None,
     uv: Uv,
     stop: threading.Event | None = None,
-    arguments: Sequence[str] = (),
+    before: str | None = None,
 ) -> Lock | Unavailable:
     """The lock of what must be laid over ``request.base`` for the request; its text and pins are the overlay's alone.
 
-    ``interpreter`` is what the request's ``python`` stands for, None when it asks for none. ``arguments`` are
-    further ones for uv's resolver, such as ``--exclude-newer``.
+    ``interpreter`` is what the request's ``python`` stands for, None when it asks for none; ``before`` is for
+    ``--exclude-newer``.
 
     Unavailable when the base's Python or CUDA variant is another one, or when torch, triton or an NVIDIA
-    distribution would have to be laid over the base's and ``request.accept`` does not name it.
+    distribution would have to be laid over the base's and ``request.accept`` does not name it. Raises
+    InfrastructureError as :func:`reasons.explain` does.
     """
     if request.base is None:
         raise ValueError("the request names no base")
@@ -74,62 +62,87 @@ def resolve_on_base(
     refused = _other_python(base, interpreter) or _other_variant(base, request, accepted)
     if refused is not None:
         return refused
-    variant = request.cuda if "torch" in accepted else None
-    index = replace(request.index, torch_backend=variant if request.index.torch_backend is not None else None)
+    # Torch is the base's; only where the cell may replace it do PyTorch's own indexes matter.
+    backend = request.cuda if request.index.torch_backend is not None and "torch" in accepted else None
+    index = replace(request.index, torch_backend=backend)
+    compiler = Compiler(request, base.interpreter, uv, stop, before)
     with _view(base, uv) as (folder, python):
-        question = _Question(uv, index, folder, tuple(arguments), stop)
-        return _resolve(request, base, accepted, question, python)
-
-
-def _resolve(
-    request: EnvironmentRequest, base: Base, accepted: frozenset[str], question: _Question, python: Path
-) -> Lock | Unavailable:
-    wanted = question.folder / "requirements.in"
-    wanted.write_text("".join(f"{line}\n" for line in request.requirements), encoding="utf-8")
-    command = ["pip", "install", "--dry-run", "--quiet", "--output-format", "json", "--python", python]
-    asked = question.ask([*command, "--requirements", wanted])
-    if not asked.ok:
-        return _refusal(asked, base, request)
-    overlay = _installed(asked.stdout)
-    laid_over = _laid_over(overlay, base)
-    refused = [line for name, line in laid_over.items() if name not in accepted]
-    if refused:
-        return Unavailable(
-            "resolve",
-            Reason.BASE,
-            f"{'; '.join(refused)}: a mixture of builds. Ask for the base's own versions, or name them under "
-            f"`accept` to have the cell marked, or leave `base` out",
-        )
-    lines = _overlay_requirements(overlay, request.requirements)
-    text = ""
-    if lines:
-        asked_for = question.folder / "overlay.in"
-        asked_for.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        command = ["pip", "compile", "--quiet", "--no-deps", "--generate-hashes", "--no-header", "--no-annotate"]
-        compiled = question.ask([*command, "--python", python, asked_for])
-        if not compiled.ok:
-            return _refusal(compiled, base, request)
-        text = compiled.stdout
+        overlay = _overlay(base, compiler, index, folder, python)
+        if isinstance(overlay, Unavailable):
+            return overlay
+        laid_over = _laid_over(overlay, base)
+        refused = _mixture([line for name, line in laid_over.items() if name not in accepted])
+        if refused is not None:
+            return refused
+        lock = _lock(overlay, base, compiler, backend, folder)
+    if isinstance(lock, Unavailable):
+        return lock
+    pins = dict(lock.pins)
     manifest = base.manifest
-    pins = locked(text)
-    return Lock(
-        text=text,
-        interpreter=base.interpreter,
-        pins=pins,
-        cuda=base.cuda,
-        address=digest([text, *_identity(base), manifest], 24),
+    return replace(
+        lock,
+        cuda=cuda_of((base.versions | pins).items()) if "torch" in pins else base.cuda,
+        address=digest([lock.address, manifest], 24),
         base=str(base.interpreter.path),
         base_manifest=manifest,
         marks=tuple(laid_over.values()),
-        notes=_broken(base, dict(pins)),
+        notes=(*lock.notes, *_broken(base, pins)),
     )
+
+
+def _overlay(
+    base: Base, compiler: Compiler, index: IndexChoice, folder: Path, python: Path
+) -> dict[str, str | None] | Unavailable:
+    """Version by normalised name of what uv would install; None where it does not tell (git, URLs, local trees)."""
+    request = compiler.request
+    (folder / "requirements.in").write_text("".join(f"{line}\n" for line in request.requirements), encoding="utf-8")
+    command: list[str | Path] = ["pip", "install", "--dry-run", "--quiet", "--output-format", "json"]
+    command += ["--python", python, "--requirements", folder / "requirements.in"]
+    settings = build_settings(request, tuple(base.versions.items()))
+    if settings is not None:
+        (folder / "uv.toml").write_text(settings, encoding="utf-8")
+        command += ["--config-file", folder / "uv.toml"]
+    if compiler.before is not None:
+        command += ["--exclude-newer", compiler.before]
+    undated: list[str] = []
+    while True:
+        exempt = [f"--exclude-newer-package={name}=false" for name in undated]
+        asked = compiler.uv.run(
+            [*command, *exempt], index=index, defaults=NETWORK, cwd=folder, timeout=TIMEOUT, stop=compiler.stop
+        )
+        if asked.ok:
+            changes = json.loads(asked.stdout)["changes"]
+            return {
+                canonicalize_name(one["name"]): one.get("version") for one in changes if one["action"] == "installed"
+            }
+        more = [name for name in requirements.undated(asked.stderr) if name not in undated]
+        if compiler.before is None or not more:
+            return _refusal(asked, base, request)
+        undated += more
+
+
+def _lock(
+    overlay: dict[str, str | None], base: Base, compiler: Compiler, backend: str | None, folder: Path
+) -> Lock | Unavailable:
+    """The overlay's lock. What the base gives is dropped from all requirements: no index need have it."""
+    given = sorted(base.versions.keys() - overlay.keys())
+    (folder / "given.txt").write_text("".join(f"{name} ; python_version < '0'\n" for name in given), encoding="utf-8")
+    compiler = replace(compiler, options=("--overrides", str(folder / "given.txt")))
+    return compiler.lock(_overlay_requirements(overlay, compiler.request.requirements), backend)
+
+
+def _mixture(lines: Sequence[str]) -> Unavailable | None:
+    if not lines:
+        return None
+    words = "a mixture of builds. Ask for the base's own versions, name them under `accept`, or leave `base` out"
+    return Unavailable("resolve", Reason.BASE, f"{'; '.join(lines)}: {words}")
 
 
 @contextmanager
 def _view(base: Base, uv: Uv) -> Iterator[tuple[Path, Path]]:
     """A scratch folder, and in it the Python of an empty environment in which uv sees the base's distributions.
 
-    Links to their metadata are all that uv looks at. So it sees what Python sees, also where the base stands on
+    Their metadata is all that uv looks at. So it sees what Python sees, also where the base stands on
     another environment or on the system's packages; an externally managed base is not refused; and nothing,
     not even uv's lock file, is written into it.
     """
@@ -140,9 +153,20 @@ def _view(base: Base, uv: Uv) -> Iterator[tuple[Path, Path]]:
             raise InfrastructureError(f"no environment can be made from the base's Python: {made.stderr.strip()}")
         site = distributions.site_packages(venv)
         for found in base.distributions:
-            target = Path(found.metadata)
-            (site / target.name).symlink_to(target)
+            _show(Path(found.metadata), site)
         yield Path(name), venv / "bin" / "python"
+
+
+def _show(metadata: Path, site: Path) -> None:
+    """Lets uv see a distribution in ``site``: a folder of links, as uv passes over a folder that is itself a link."""
+    shown = site / metadata.name
+    if not metadata.is_dir():
+        shutil.copyfile(metadata, shown)  # an .egg-info of the oldest kind
+        return
+    shown.mkdir()
+    for path in metadata.iterdir():
+        if path.is_file():
+            (shown / path.name).symlink_to(path)
 
 
 def _other_python(base: Base, interpreter: Interpreter | None) -> Unavailable | None:
@@ -160,7 +184,7 @@ def _other_variant(base: Base, request: EnvironmentRequest, accepted: frozenset[
 
 
 def _refusal(asked: Finished, base: Base, request: EnvironmentRequest) -> Unavailable:
-    """uv's reason; where the request pins a guarded distribution that the base has in another version, that comes first."""
+    """uv's reason, after the guarded distributions that the request pins and the base has in another version."""
     found = explain(asked)
     unmet = [line for line in request.requirements if (pin := _unmet(line, base)) and GUARDED.fullmatch(pin)]
     if not unmet:
@@ -183,12 +207,6 @@ def _unmet(line: str, base: Base) -> str | None:
         return None if requirement.specifier.contains(Version(version), prereleases=True) else name
     except InvalidVersion:
         return None
-
-
-def _installed(answer: str) -> dict[str, str | None]:
-    """Version by normalised name of what uv would install; None where it does not tell (git, URLs, local trees)."""
-    changes = json.loads(answer)["changes"]
-    return {canonicalize_name(one["name"]): one.get("version") for one in changes if one["action"] == "installed"}
 
 
 def _laid_over(overlay: dict[str, str | None], base: Base) -> dict[str, str]:
@@ -217,11 +235,6 @@ def _has_source(line: str) -> bool:
 
 def _name(line: str) -> str:
     return canonicalize_name(re.split(r"[^A-Za-z0-9._-]", line.strip(), maxsplit=1)[0])
-
-
-def _identity(base: Base) -> list[str]:
-    python = base.interpreter
-    return [str(python.path), python.version, python.implementation, python.platform]
 
 
 def _broken(base: Base, pins: dict[str, str]) -> tuple[str, ...]:

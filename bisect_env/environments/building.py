@@ -14,9 +14,18 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from bisect_env.environments import distributions, foundation, holding, manifest, trees
+from bisect_env.environments import distributions, foundation, holding, local, manifest, trees
 from bisect_env.environments.foundation import Base
-from bisect_env.environments.places import BYTE_CODE, LOCK, MANIFEST, MARKER, UNFINISHED, VENV, environments_folder
+from bisect_env.environments.places import (
+    BUILD_LOCK,
+    BYTE_CODE,
+    LOCK,
+    MANIFEST,
+    MARKER,
+    UNFINISHED,
+    VENV,
+    environments_folder,
+)
 from bisect_env.environments.reasons import explain, message
 from bisect_env.environments.records import Environment, Lock, Reason, Unavailable
 from bisect_env.environments.uv import Finished, Uv
@@ -79,11 +88,13 @@ def build(
     ``timeout`` is in seconds, for the build itself, and once more for waiting while another process builds the same.
 
     Raises:
-        InfrastructureError: the disk is full.
+        InfrastructureError: the disk is full, uv was killed, or ``stop`` was set.
     """
     try:
         environments_folder(root).mkdir(parents=True, exist_ok=True)
         with holding.held(root, lock.address, timeout, stop) as mine:
+            if not mine and stop is not None and stop.is_set():
+                raise InfrastructureError("stopped while another process was building the same environment")
             if not mine:
                 return Unavailable(
                     "build", Reason.BUILD, "another process builds the same environment and did not come to its end"
@@ -109,8 +120,8 @@ def find_held(lock: Lock, root: Path) -> Environment | None:
     return environment
 
 
-def build_settings(request: EnvironmentRequest, lock_pins: Sequence[tuple[str, str]]) -> str | None:
-    """uv's settings (TOML) for distributions that need more to be built than they declare; None when none does.
+def build_settings(request: EnvironmentRequest, pins: Sequence[tuple[str, str]]) -> str | None:
+    """uv's configuration for distributions that need more to be built than they declare; None when none does.
 
     A requirement without a version that the lock pins is built against that very version. uv installs these into the
     build's own environment, never into the one under test, and keeps the result in its cache by them: what was built
@@ -118,15 +129,18 @@ def build_settings(request: EnvironmentRequest, lock_pins: Sequence[tuple[str, s
     """
     if not request.build_requirements:
         return None
-    versions = dict(lock_pins)
-    lines = ["[extra-build-dependencies]"]
-    for name, requirements in request.build_requirements:
-        pinned = [
-            f"{line}=={versions[canonicalize_name(line)]}" if canonicalize_name(line) in versions else line
-            for line in requirements
-        ]
-        lines.append(f"{json.dumps(canonicalize_name(name))} = {json.dumps(pinned)}")
-    return "\n".join(lines) + "\n"
+    versions = dict(pins)
+
+    def pinned(line: str) -> str:
+        version = versions.get(canonicalize_name(line))
+        return line if version is None else f"{line}=={version}"
+
+    # JSON's strings and lists are TOML's.
+    lines = [
+        f"{json.dumps(canonicalize_name(name))} = {json.dumps([pinned(line) for line in extra])}"
+        for name, extra in request.build_requirements
+    ]
+    return "\n".join(["[extra-build-dependencies]", *lines, ""])
 
 
 def _finished(lock: Lock, folder: Path) -> Environment | None:
@@ -175,17 +189,23 @@ def _build(lock: Lock, request: EnvironmentRequest, root: Path, uv: _Uv) -> Envi
 def _proved(
     lock: Lock, request: EnvironmentRequest, root: Path, uv: _Uv, aside: Path, below: Base | None
 ) -> manifest.Manifest:
-    """Installs, and once more with the packages fetched anew when uv's cache did not hold what their RECORD says.
+    """Installs, and once more with the packages fetched anew when their files are not what their RECORD says.
 
+    That is how a file looks that was changed in uv's cache, through a hard link in any environment of this machine.
     What is still not as its RECORD says is the wheel's own fault: uv had checked the archive's hash.
     """
     paths = below.paths if below is not None else ()
     _install(lock, request, root, uv, aside, below)
     taken, wrong = manifest.take(aside / VENV, paths)
     if wrong:
-        uv.run(["cache", "clean", *sorted({difference.owner for difference in wrong})])
+        packages = sorted({difference.owner for difference in wrong})
+        uv.run(["cache", "clean", *packages])
         trees.remove(aside / VENV)
-        _install(lock, request, root, uv, aside, below)
+        try:
+            _install(lock, request, root, uv, aside, below)
+        except _Stopped as stopped:
+            words = f"uv's cache held changed files of {', '.join(packages)}, which could not be fetched anew:\n"
+            raise _Stopped(replace(stopped.result, message=words + stopped.result.message)) from None
         taken, _ = manifest.take(aside / VENV, paths)
     return taken
 
@@ -202,7 +222,16 @@ def _install(lock: Lock, request: EnvironmentRequest, root: Path, uv: _Uv, aside
     if settings is not None:
         (aside / "uv.toml").write_text(settings, encoding="utf-8")
         args += ["--config-file", aside / "uv.toml"]
-    uv.run([*args, aside / LOCK], request.index)
+    if lock.build_text:
+        (aside / BUILD_LOCK).write_text(lock.build_text, encoding="utf-8")
+        args += ["--build-constraints", aside / BUILD_LOCK]
+    for name, path, content in lock.trees:
+        if local.content_hash(Path(path)) != content:
+            words = f"{name}: {path} changed since the lock was resolved: resolve it again"
+            raise _Stopped(Unavailable("build", Reason.BUILD, words))
+        # uv's cache is keyed by path and by few files' times: it cannot tell that a tree's files have changed.
+        args += ["--refresh-package", name]
+    uv.run([*args, aside / LOCK], replace(request.index, torch_backend=lock.torch_backend))
     if below is not None:
         foundation.stand_on(below, venv)
     found = distributions.installed([distributions.site_packages(venv)])

@@ -18,11 +18,6 @@ Pin = tuple[str, str]
 """Normalised name and version."""
 
 
-def normalised(name: str) -> str:
-    """The name as locks have it."""
-    return canonicalize_name(name)
-
-
 @dataclass(frozen=True)
 class Recorded:
     """One line of a RECORD file."""
@@ -44,7 +39,7 @@ def site_packages(venv: Path) -> Path:
 
 
 def installed(folders: Sequence[Path]) -> tuple[Pin, ...]:
-    """What is installed in ``folders``, sorted. Of a distribution in several of them the first is the one Python finds."""
+    """What is installed in ``folders``, sorted. Of a distribution in several of them Python finds the first."""
     found: dict[str, str] = {}
     for distribution in importlib.metadata.distributions(path=[str(folder) for folder in folders]):
         # A folder that a killed installation left has no METADATA, hence no name.

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.utils import canonicalize_name
+
 from bisect_env.environments import distributions, trees
 from bisect_env.environments.distributions import Pin
 from bisect_env.environments.records import Interpreter, Reason, Unavailable
@@ -81,7 +83,7 @@ class Base:
                 text = (Path(path) / "torch" / "version.py").read_text(encoding="utf-8")
             except OSError:
                 continue
-            stated = re.search(r"^cuda(?:: [^=]*)? = '(\\d+)\\.(\\d+)", text, re.MULTILINE)
+            stated = re.search(r"^cuda(?:: [^=]*)? = '(\d+)\.(\d+)", text, re.MULTILINE)
             return f"cu{stated[1]}{stated[2]}" if stated else "cpu"
         return None
 
@@ -99,10 +101,14 @@ def inspect(python: str) -> Base | Unavailable:
     if asked.returncode:
         words = (asked.stderr.strip().splitlines() or ["it said nothing"])[-1]
         return Unavailable("resolve", Reason.BASE, f"the base {python} cannot be asked what it holds: {words}")
-    value = json.loads(asked.stdout)
-    found = {}
+    try:
+        value = json.loads(asked.stdout)
+    except ValueError:
+        words = f"the base {python} is not a Python: it printed {asked.stdout[:80]!r}"
+        return Unavailable("resolve", Reason.BASE, words)
+    found: dict[str, Found] = {}
     for name, version, metadata, requires in value["distributions"]:
-        one = Found(distributions.normalised(name), version, metadata, tuple(requires))
+        one = Found(canonicalize_name(name), version, metadata, tuple(requires))
         found.setdefault(one.name, one)
     return Base(
         Interpreter(path, value["version"], value["implementation"], value["platform"]),

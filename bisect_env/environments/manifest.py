@@ -1,4 +1,4 @@
-"""Proof that a built environment is still what its lock says: stat of every file at every use, content where it differs.
+"""Proof that a built environment is still what its lock says: by stat at every use, by content where that differs.
 
 Hard links write through: a file that was changed in place in one environment is changed in uv's cache and in every
 environment that shares it. :func:`quarantine` therefore takes all of them out of use and the packages out of the cache.
@@ -90,7 +90,9 @@ class Difference:
 
 
 def take(venv: Path, base_folders: tuple[str, ...] = ()) -> tuple[Manifest, tuple[Difference, ...]]:
-    """The manifest of an environment just built, and the files in it that are not what their RECORD says.
+    """The manifest of an environment just built, and the files in it whose content is not what their RECORD says.
+
+    A file that RECORD names and that is not there is no sign of anything: some wheels name too many.
 
     Content is read only where RECORD gives no hash, another size, or where the file is suspiciously new (``LATE``);
     for the others RECORD's hash is taken, as uv unpacked them from an archive whose hash it had checked.
@@ -117,11 +119,6 @@ def take(venv: Path, base_folders: tuple[str, ...] = ()) -> tuple[Manifest, tupl
                 wrong.append(Difference(path, "changed", owner))
             sha256 = actual
         entries[path] = Entry(found, sha256, owner)
-    wrong += [
-        Difference(path, "missing", line.owner)
-        for path, line in listed.items()
-        if path not in files and f"{trees.BYTE_CODE}/" not in path
-    ]
     return Manifest(entries, base_folders), tuple(wrong)
 
 

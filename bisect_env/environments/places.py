@@ -6,6 +6,8 @@ from pathlib import Path
 
 VENV = "venv"
 LOCK = "lock.txt"
+BUILD_LOCK = "build-lock.txt"
+"""What source distributions were built with; only where there are some."""
 MANIFEST = "manifest.json"
 BYTE_CODE = "pycache"
 PROBE = "probe.json"

@@ -9,7 +9,6 @@ import subprocess
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from bisect_env.environments import trees
 from bisect_env.environments.places import BYTE_CODE, PROBE
@@ -113,7 +112,7 @@ def _import(environment: Environment, timeout: float) -> Imported:
 
 
 def _variables(home: str) -> dict[str, str]:
-    """All that the process gets of its environment: nothing of the parent's but the time zone's and locale's default."""
+    """All that the process gets: nothing of the parent's."""
     return {"PATH": os.defpath, "HOME": home, "TMPDIR": home, "XDG_CACHE_HOME": home, "LANG": "C.UTF-8"}
 
 

@@ -64,7 +64,7 @@ def digest(folders: Iterable[Path]) -> str:
 def content_hash(path: Path) -> str:
     """SHA-256 of a file's bytes, of a link's target; hexadecimal."""
     if stat.S_ISLNK(path.lstat().st_mode):
-        return hashlib.sha256(os.readlink(path).encode(errors="surrogateescape")).hexdigest()
+        return hashlib.sha256(str(path.readlink()).encode(errors="surrogateescape")).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

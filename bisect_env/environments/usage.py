@@ -32,7 +32,7 @@ class Size:
 
 
 def measure(folder: Path) -> Size:
-    """Sizes of a folder and all in it. A file with a name elsewhere (uv's cache, another environment) is not its own."""
+    """Sizes of a folder and all in it. A file with a second name elsewhere (in uv's cache) is not its own."""
     own = apparent = 0
     links: Counter[tuple[int, int]] = Counter()
     pending = [folder]
