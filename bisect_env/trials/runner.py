@@ -121,7 +121,7 @@ def _run(spec: TrialSpec, folders: Folders, isolation: Isolation, stop: threadin
         status = process.status
         seconds = time.monotonic() - began
         if expiry:
-            kind, table = _examine(process, folders.events)
+            kind, table = _examine(process, folders.events, spec.reproducer.protocol)
         process.end(GRACE if expiry else 0.0)
     left = () if expiry else process.left
     kind = kind if expiry and expiry.limit != "import" else ""
@@ -140,16 +140,17 @@ def _watch(spec: TrialSpec, folders: Folders, process: Process, stop: threading.
     return None
 
 
-def _examine(process: Process, path: Path) -> tuple[str, str]:
+def _examine(process: Process, path: Path, protocol: bool) -> tuple[str, str]:
     """The kind of a hang, and all that can be seen of its threads."""
     family = process.family()
     samples = stacks.sample(family)
     text = path.read_text(errors="replace") if path.exists() else ""
-    compiling = events.read(text).open_windows
+    said = events.read(text)
+    compiling = said.open_windows
     parts = [stacks.describe(samples, stacks.SAMPLE_SECONDS)]
     if compiling:
         parts.append("compiling: " + ", ".join(f"{thread} ({what[-1]})" for thread, what in compiling.items()))
-    parts.append(stacks.dump(process, family, os.environ.get("PATH", "")))
+    parts.append(stacks.dump(process, family, os.environ.get("PATH", ""), speaks=protocol and bool(said.times)))
     return stacks.kind_of(samples, stacks.SAMPLE_SECONDS, compiling), "\n\n".join(part for part in parts if part)
 
 

@@ -95,17 +95,22 @@ def describe(samples: Sequence[ThreadSample], seconds: float) -> str:
     return "\n".join(lines)
 
 
-def dump(process: Process, family: Sequence[psutil.Process], path: str) -> str:
+def dump(process: Process, family: Sequence[psutil.Process], path: str, speaks: bool) -> str:
     """Python stacks of all threads: from a faulthandler on SIGUSR1 where one is registered, else from py-spy.
 
     Args:
         process: the trial; what its handlers write comes through its output.
         family: its processes.
         path: PATH to look for py-spy on. Without it, only the table of :func:`describe` tells what the threads do.
+        speaks: the main process has spoken the protocol, whose module registers the handler before its first event.
     """
     length = process.capture.length
-    # Not handled, the signal would kill; the kernel tells who handles it.
-    asked = [child.pid for child in family if _handles(child.pid, signal.SIGUSR1)]
+    # Not handled, the signal would kill. The kernel tells who handles it, but gVisor's does not.
+    asked = [
+        child.pid
+        for child in family
+        if _handles(child.pid, signal.SIGUSR1, otherwise=speaks and child.pid == process.pid)
+    ]
     for pid in asked:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGUSR1)
@@ -139,9 +144,9 @@ def _line(path: Path) -> str:
         return ""
 
 
-def _handles(pid: int, number: signal.Signals) -> bool:
+def _handles(pid: int, number: signal.Signals, otherwise: bool) -> bool:
     found = re.search(r"^SigCgt:\s*([0-9a-f]+)", _line(Path(f"/proc/{pid}/status")), re.MULTILINE)
-    return bool(found and int(found[1], 16) >> (number - 1) & 1)
+    return bool(int(found[1], 16) >> (number - 1) & 1) if found else otherwise
 
 
 def _is_python(process: psutil.Process) -> bool:
