@@ -25,7 +25,6 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import metadata
@@ -33,50 +32,16 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from condition import CannotRunHere, Options, checked, command_line, summary
+from trial_events import Events, describe
 
 CLEAN, FAILED, USAGE, CANNOT_RUN = 0, 1, 2, 125
 THREADED = ("threads", "profile")
-MESSAGE_LIMIT, TRACEBACK_LIMIT = 4_000, 16_000
 FLUSH_SECONDS = 0.1
 """Least time between two `step` events of a thread."""
 
 
 class _Stopped(Exception):
     """Another thread failed, so this one has nothing more to do."""
-
-
-def describe(error: BaseException) -> dict[str, Any]:
-    """The keys of a `failure` event but the thread: ``module`` is that of the innermost library frame."""
-    module = where = ""
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        name = frame.f_globals.get("__name__") or ""
-        own = name == "__main__" or Path(frame.f_code.co_filename).parent == Path(__file__).parent
-        if name and not own and name.partition(".")[0] not in sys.stdlib_module_names:
-            module, where = name, f"{frame.f_code.co_name}:{line}"
-    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    if len(text) > TRACEBACK_LIMIT:
-        text = text[: TRACEBACK_LIMIT // 2] + "\n[...]\n" + text[-TRACEBACK_LIMIT // 2 :]
-    message = str(error)[:MESSAGE_LIMIT]
-    return {"type": type(error).__name__, "message": message, "module": module, "where": where, "traceback": text}
-
-
-class Events:
-    """Writes events: a whole line in one write, so that threads and a kill never mix or split two events.
-
-    By hand (no ``path``) the events are kept in ``seen`` for the summary instead.
-    """
-
-    def __init__(self, path: str | None = None) -> None:
-        self.seen: list[dict[str, Any]] = []
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644) if path else None
-
-    def emit(self, event: str, *, t: float | None = None, **fields: Any) -> None:
-        """Write one event; ``t`` is now unless given (unix seconds)."""
-        record = {"event": event, "t": time.time() if t is None else t, **fields}
-        if self._descriptor is None:
-            self.seen.append(record)
-        else:
-            os.write(self._descriptor, (json.dumps(record, default=str) + "\n").encode())
 
 
 class Windows:
@@ -190,7 +155,7 @@ class Trial:
         self.side: str = condition["side"]
         self.seed: int = condition["seed"]
         self.stop, self.lock, self.alone = threading.Event(), threading.Lock(), threading.Lock()
-        self.barrier = threading.Barrier(1)
+        self.barrier = self._leaving = threading.Barrier(1)
         self.exposures, self.status = 0, CLEAN
 
     @classmethod
@@ -225,6 +190,8 @@ class Trial:
         """Round the imports: what they raise is reported as `import_failed`, and the process ends with 1."""
         try:
             yield
+        except CannotRunHere as error:
+            self.skip(str(error))
         except Exception as error:  # noqa: BLE001 - a broken package raises anything
             told = describe(error)
             self.events.emit("import_failed", **{key: told[key] for key in ("type", "message", "traceback")})
@@ -258,13 +225,16 @@ class Trial:
         """Do the work of threads w0, w1, ... as the side says, and return when all of it has ended.
 
         ``threads``: a thread each, at the same time. ``serial``: in turn, in one worker thread. ``solo``: only the
-        piece of that number, in one worker thread. The main thread waits: had it ended first, compiles would fail
-        with "can't register atexit after shutdown", which is no fault of the packages.
+        piece of that number, in one worker thread.
+
+        No thread ends before all have done their work, or faults would appear that are no fault of the packages'
+        combination: without the main thread compiles raise "can't register atexit after shutdown", and the CUDA build
+        of torch 2.11 without a GPU crashes once the thread that compiled first has ended (it owns the device guard).
         """
         named = [(f"w{index}", piece) for index, piece in enumerate(pieces)]
         threaded = self.side in THREADED
         shares = [[item] for item in named] if threaded else [[named[solo]] if self.side == "solo" else named]
-        self.barrier = threading.Barrier(len(shares))
+        self.barrier, self._leaving = threading.Barrier(len(shares)), threading.Barrier(len(shares))
         threads = [threading.Thread(target=self._share, args=(share,), daemon=True) for share in shares]
         for thread in threads:
             thread.start()
@@ -289,6 +259,7 @@ class Trial:
                 self._give_up()
             finally:
                 worker.flush()
+        self._leaving.wait()
 
     def _give_up(self) -> None:
         self.stop.set()
