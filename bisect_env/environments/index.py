@@ -6,6 +6,7 @@ Every answer is kept for the life of the object, also "does not answer": one obj
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -80,6 +81,15 @@ def unnamed(url: str) -> str:
     return rest if found and "/" not in name else url
 
 
+def credentials_for(url: str, environment: Mapping[str, str]) -> tuple[str, str] | None:
+    """uv's credentials for ``name=https://...``: ``UV_INDEX_NAME_USERNAME`` and ``UV_INDEX_NAME_PASSWORD``."""
+    if unnamed(url) == url:
+        return None
+    prefix = "UV_INDEX_" + re.sub(r"[^A-Z0-9]", "_", url.partition("=")[0].upper())
+    user, password = environment.get(f"{prefix}_USERNAME"), environment.get(f"{prefix}_PASSWORD")
+    return None if user is None and password is None else (user or "", password or "")
+
+
 class SimpleIndex:
     """A release source over the simple API (JSON or HTML), ``file:`` indexes and find-links folders.
 
@@ -134,12 +144,12 @@ class SimpleIndex:
 
     def page(self, url: str, name: str, offline: bool = False) -> tuple[File, ...] | Unavailable:
         """The files of a project on one index; empty when it has no such project."""
-        name, url = canonicalize_name(name), unnamed(url)
+        name, auth, url = canonicalize_name(name), credentials_for(url, os.environ), unnamed(url)
         if url.startswith("file:"):
             return self._once(("page", url, name), lambda: _local_page(Path(unquote(urlsplit(url).path)), name))
         if offline:
             return Unavailable("resolve", Reason.OFFLINE, f"offline: {bare(url)} was not asked for {name}")
-        return self._once(("page", url, name), lambda: self._fetch(url, name))
+        return self._once(("page", url, name), lambda: self._fetch(url, name, auth))
 
     def reach(self, url: str) -> Unavailable | None:
         """None when the index answers anything at all within the timeout, asked once in the object's life."""
@@ -173,8 +183,8 @@ class SimpleIndex:
             except requests.RequestException as error:
                 return _trouble(url, error)
 
-    def _fetch(self, url: str, name: str) -> tuple[File, ...] | Unavailable:
-        with self._session() as session, PyPISimple(url, session=session) as client:
+    def _fetch(self, url: str, name: str, auth: tuple[str, str] | None) -> tuple[File, ...] | Unavailable:
+        with self._session() as session, PyPISimple(url, auth=auth, session=session) as client:
             try:
                 page = _twice(lambda: client.get_project_page(name, timeout=self.timeout))
             except NoSuchProjectError:

@@ -16,7 +16,7 @@ from bisect_env.environments.records import Lock, Reason, Unavailable
 from bisect_env.environments.uv import Uv
 from bisect_env.matrix.cells import EnvironmentRequest
 
-UNANSWERED = (Reason.INDEX_UNREACHABLE, Reason.OFFLINE, Reason.CREDENTIALS)
+UNANSWERED = (Reason.INDEX_UNREACHABLE, Reason.CREDENTIALS)
 """PyTorch's index gave no answer: the package index's build may serve in its place."""
 
 
@@ -111,17 +111,19 @@ class _Variants:
     def _from_pytorch(self, wanted: str) -> Lock | Unavailable:
         """PyTorch's index of the variant where it answers, else the package index's build if it is of that variant."""
         lines = self.plain
-        if not self.request.index.offline:
-            page = self.simple.page(f"{PYTORCH}/{wanted}", "torch")
+        offline = self.request.index.offline
+        if not offline:
+            # The host first, which is asked once a run: every variant would wait for it anew.
+            page = self.simple.reach(PYTORCH) or self.simple.page(f"{PYTORCH}/{wanted}", "torch")
             if isinstance(page, Unavailable):
                 return self._from_package_index(wanted, page)
             # Said with its label, so that no folder of wheels beside it can serve another variant.
             lines = variants.labelled(self.parsed, wanted, {"torch": [file.version for file in page]})
         served = self.compiler.lock(lines, wanted)
+        if isinstance(served, Unavailable) and offline:
+            words = f"offline, and uv's cache does not hold what {PYTORCH}/{wanted} has"
+            return self._from_package_index(wanted, replace(served, reason=Reason.OFFLINE, message=words))
         if isinstance(served, Unavailable) and served.reason in UNANSWERED:
-            if served.reason is Reason.OFFLINE:
-                words = f"offline, and uv's cache does not hold what {PYTORCH}/{wanted} has"
-                served = replace(served, message=words)
             return self._from_package_index(wanted, served)
         return self._of_variant(served, wanted)
 

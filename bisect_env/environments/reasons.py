@@ -38,8 +38,8 @@ SIGNS: tuple[tuple[Reason, str], ...] = (
 )
 
 WITHOUT_RELEASE = re.compile(
-    r"there (is|are) no versions? of|only \S+ (is|are) available|was not found in the|were not found in the|filtered by `exclude-newer`"
-    r"|has no wheels with a matching|has no (usable )?wheels|no wheels with"
+    r"there (is|are) no versions? of|only \S+ (is|are) available|(was|were) not found in the|"
+    r"filtered by `exclude-newer`|has no (usable )?wheels|no wheels with"
 )
 """No release answers what was asked for, whatever the other requirements are."""
 

@@ -40,9 +40,11 @@ KEPT = frozenset(
 )
 """uv's own variables that say how to reach things and where to keep them, never what a resolution gives."""
 
+CREDENTIALS = re.compile(r"UV_INDEX_.+_(USERNAME|PASSWORD)")
+"""What uv wants to know for an index that is written as ``name=https://...``."""
+
 DROPPED = re.compile(
-    r"(UV|PIP|CONDA|PYTHON|PYENV|VIRTUAL_ENV|RUST|LD_PRELOAD|LD_LIBRARY_PATH|GIT_DIR|GIT_WORK_TREE|GIT_INDEX_FILE)(_.*|$)"
-    r"|PYTHON[A-Z]+|RUST_.*"
+    r"(UV|PIP|CONDA|PYENV|RUST)_.*|(PYTHON|VIRTUAL_ENV).*|LD_(PRELOAD|LIBRARY_PATH)|GIT_(DIR|WORK_TREE|INDEX_FILE)"
 )
 """The parent's variables that would change what uv resolves or what a build sees."""
 
@@ -128,7 +130,7 @@ def uv_environment(
 ) -> dict[str, str]:
     """The whole environment of a uv process. ``extra`` has the last word, ``defaults`` yield to the parent's."""
     result = dict(defaults or {})
-    result |= {name: value for name, value in parent.items() if name in KEPT or not DROPPED.fullmatch(name)}
+    result |= {name: value for name, value in parent.items() if _passes(name)}
     result |= {"NO_COLOR": "1", "UV_NO_PROGRESS": "1", "UV_NO_CONFIG": "1"}
     result.setdefault("UV_PYTHON_DOWNLOADS", "never")
     # A git requirement that needs a password must fail, not ask.
@@ -138,6 +140,10 @@ def uv_environment(
     if index is not None:
         result |= index_environment(index, parent)
     return result | dict(extra or {})
+
+
+def _passes(name: str) -> bool:
+    return name in KEPT or CREDENTIALS.fullmatch(name) is not None or DROPPED.fullmatch(name) is None
 
 
 @dataclass(frozen=True)

@@ -71,8 +71,16 @@ def package_index(index: Index, wheels: Wheels) -> Index:
 class Unreachable(SimpleIndex):
     """No test may ask PyTorch's own index; here its host does not answer, as on an air-gapped node."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.away = refusing_url()
+
     def page(self, url: str, name: str, offline: bool = False):  # type: ignore[no-untyped-def]
-        return super().page(refusing_url() if "pytorch.org" in url else url, name, offline)
+        assert "pytorch.org" not in url, "the host was known to be away"
+        return super().page(url, name, offline)
+
+    def reach(self, url: str):  # type: ignore[no-untyped-def]
+        return super().reach(self.away if "pytorch.org" in url else url)
 
 
 @pytest.fixture
@@ -339,6 +347,19 @@ def test_credentials_reach_the_index_and_nothing_else(uv: Uv, make_index: Callab
     wrong = IndexChoice(urls=(index.url_with_credentials.replace("s3cret", "wr0ng"),))
     result = refused(resolve(request("alpha", index=wrong), replace(uv, simple=SimpleIndex())))
     assert result.reason is Reason.CREDENTIALS and "wr0ng" not in repr(result)
+
+
+def test_credentials_of_a_named_index_come_from_uvs_variables(
+    uv: Uv, make_index: Callable[..., Index], wheels: Wheels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = make_index(credentials=("bob", "s3cret-word"))
+    add_torch(index, wheels, "2.11.0+cu128", None)
+    choice = IndexChoice(urls=(f"our-own={index.url}",))
+    assert refused(resolve(request("torch==2.11.0", index=choice), uv)).reason is Reason.CREDENTIALS
+    monkeypatch.setenv("UV_INDEX_OUR_OWN_USERNAME", "bob")
+    monkeypatch.setenv("UV_INDEX_OUR_OWN_PASSWORD", "s3cret-word")
+    lock = locked(resolve(request("torch==2.11.0", index=choice, cuda="cu128"), replace(uv, simple=SimpleIndex())))
+    assert dict(lock.pins)["torch"] == "2.11.0+cu128"
 
 
 def test_a_requirement_with_credentials_is_refused_before_anything_runs(uv: Uv, index: Index) -> None:

@@ -40,7 +40,7 @@ def test_a_conflict_names_both_requirements(uv: Uv, index: Index, wheels: Wheels
     index.add(wheels.wheel("huggingface-hub", "1.3.0"))
     result = why(uv, ["transformers==4.52.4", "huggingface-hub>=1"], index)
     assert (result.stage, result.reason) == ("resolve", Reason.CONFLICT)
-    assert "transformers==4.52.4 depends on huggingface-hub>=0.30,<1" in result.message
+    assert "depends on huggingface-hub>=0.30,<1 and you require transformers==4.52.4" in result.message
     assert "you require huggingface-hub>=1" in result.message
     assert not result.message.startswith(("error", "No solution"))
 
@@ -95,7 +95,7 @@ def test_no_wheel_for_this_machine(uv: Uv, index: Index, wheels: Wheels) -> None
 def test_a_folder_of_wheels_without_it(uv: Uv, wheels: Wheels) -> None:
     wheels.wheel("alpha", "1.0")
     choice = IndexChoice(find_links=(str(wheels.folder),), offline=True)
-    assert why(uv, ["alpha==2"], choice).reason in (Reason.OFFLINE, Reason.NO_SUCH_VERSION)
+    assert why(uv, ["alpha==2"], choice).reason is Reason.NO_SUCH_VERSION
 
 
 def test_a_port_where_nobody_listens(uv: Uv) -> None:
