@@ -66,7 +66,7 @@ def choose(cards: Sequence[Card], variables: Mapping[str, str], wanted: str | No
         devices = [device for device in shown if device in devices]
         notes += [f"CUDA_VISIBLE_DEVICES={visible!r} leaves {_names(devices)}", *remarks]
         mixed = len({card.device.name for card in cards}) > 1
-        if mixed and re.match(r"\s*\d", visible) and variables.get("CUDA_DEVICE_ORDER") != "PCI_BUS_ID":
+        if mixed and re.match(r"\s*\+?\d", visible) and variables.get("CUDA_DEVICE_ORDER") != "PCI_BUS_ID":
             notes.append(
                 "the GPUs are of several models and CUDA_DEVICE_ORDER is not PCI_BUS_ID: the numbers in "
                 "CUDA_VISIBLE_DEVICES were read as nvidia-smi's; name UUIDs to be sure"
@@ -112,7 +112,7 @@ def _named(cards: Sequence[Card], entry: str, kind: str) -> tuple[Device, ...]:
         slices = [device for card in cards for device in card.slices or () if device.uuid.startswith(entry)]
         return (slices[0],) if len(slices) == 1 else ()
     # CUDA reads a number as C's atoi does: "1gpu" is 1.
-    number = re.match(r"\d+", entry)
+    number = re.match(r"\+?\d+", entry)
     if number is None:
         return ()
     return next((card.usable for card in cards if card.device.index == int(number[0])), ())

@@ -44,7 +44,7 @@ ALL = ["GPU-aa11", "GPU-aa22", "GPU-bb33", "GPU-cc44"]
         ("0,,1", ["GPU-aa11"]),
         ("0,0", []),
         ("0,1,0", []),
-        ("1gpu,2gpu", ALL[1:3]),
+        ("1gpu,+2gpu", ALL[1:3]),
         ("NoDevFiles", []),
         ("GPU-bb33", ["GPU-bb33"]),
         ("GPU-b", ["GPU-bb33"]),
