@@ -59,7 +59,7 @@ def explain(finished: Finished, stage: str = "resolve") -> Unavailable:
         raise InfrastructureError(f"uv did not end within {finished.seconds:.0f} s: {_tail(text)}")
     if finished.status < 0 or finished.ended == "stop":
         raise InfrastructureError(f"uv was killed (exit status {finished.status}) after {finished.seconds:.1f} s")
-    reason = _reason(text, stage)
+    reason = _reason(" ".join(text.split()), stage)
     # What a build backend prints explains it best, and comes last; a resolution is explained by its first lines.
     words = message(text)
     return Unavailable(

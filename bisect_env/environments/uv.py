@@ -45,8 +45,9 @@ CREDENTIALS = re.compile(r"UV_INDEX_.+_(USERNAME|PASSWORD)")
 
 DROPPED = re.compile(
     r"(UV|PIP|CONDA|PYENV|RUST)_.*|(PYTHON|VIRTUAL_ENV).*|LD_(PRELOAD|LIBRARY_PATH)|GIT_(DIR|WORK_TREE|INDEX_FILE)"
+    r"|COLUMNS|LANGUAGE|LC_.*"
 )
-"""The parent's variables that would change what uv resolves or what a build sees."""
+"""The parent's variables that would change what uv resolves, what a build sees, or the words in which it is told."""
 
 GRACE = 2.0
 """Seconds between the polite and the final signal."""
@@ -131,7 +132,7 @@ def uv_environment(
     """The whole environment of a uv process. ``extra`` has the last word, ``defaults`` yield to the parent's."""
     result = dict(defaults or {})
     result |= {name: value for name, value in parent.items() if _passes(name)}
-    result |= {"NO_COLOR": "1", "UV_NO_PROGRESS": "1", "UV_NO_CONFIG": "1"}
+    result |= {"NO_COLOR": "1", "UV_NO_PROGRESS": "1", "UV_NO_CONFIG": "1", "LC_ALL": "C.UTF-8"}
     result.setdefault("UV_PYTHON_DOWNLOADS", "never")
     # A git requirement that needs a password must fail, not ask.
     result.setdefault("GIT_TERMINAL_PROMPT", "0")

@@ -41,11 +41,16 @@ def test_the_parents_settings_do_not_decide(
         "CONDA_PREFIX": "/nowhere",
         "PYTHONPATH": "/nowhere",
         "PYTHONHOME": "/nowhere",
+        "COLUMNS": "20",
     }.items():
         monkeypatch.setenv(name, value)
-    finished = uv.run(COMPILE, index=IndexChoice(urls=(index.url,)), stdin="alpha", cwd=tmp_path)
+    choice = IndexChoice(urls=(index.url,))
+    finished = uv.run(COMPILE, index=choice, stdin="alpha", cwd=tmp_path)
     assert finished.ok, finished.stderr
     assert finished.stdout.startswith("alpha==2.0")
+    # Its words are not broken to the parent's terminal.
+    words = uv.run(COMPILE, index=choice, stdin="alpha==3").stderr
+    assert "there is no version of alpha==3 and you require alpha==3, we can conclude" in words
 
 
 def test_what_says_how_to_reach_things_is_kept() -> None:
