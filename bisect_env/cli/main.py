@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
 import click
@@ -68,6 +69,6 @@ def main(args: list[str] | None = None) -> None:
         code = error.exit_code
     except BrokenPipeError:
         # The reader went away (`| head`): not an error. Point stdout elsewhere, or its flush at exit would complain.
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
         code = ExitCode.PASSED
     sys.exit(int(code or 0))

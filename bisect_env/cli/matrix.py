@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import threading
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from rich.console import Console
 from bisect_env import __version__
 from bisect_env.cli.common import STORE_FILE, ends_cleanly, root_option
 from bisect_env.engine.defaults import default_matrix
+from bisect_env.engine.forecast import forecast
 from bisect_env.engine.results import Result
 from bisect_env.engine.run import Engine
 from bisect_env.engine.settings import Settings
@@ -108,7 +110,8 @@ def command(
         engine = Engine(matrix, settings, store, Uv(), reporter, stop)
         if dry:
             engine.prepare()
-            click.echo(dry_run.describe(matrix, engine))
+            forecasts, needed, free = forecast(engine)
+            click.echo(dry_run.describe(forecasts, needed, free))
             return ExitCode.PASSED
         versions = {"bisect-env": __version__, "python": sys.version.split()[0]}
         run_id = store.start_run(matrix.name, matrix.path, sys.argv[1:], seed, versions)
@@ -135,7 +138,9 @@ def _print(
     json_path: str | None,
     output: Path | None,
 ) -> None:
-    text = table.render(results, matrix.axes, fmt)
+    # Files and pipes get what a wide terminal would show; a terminal gets what fits.
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() and output is None else 120
+    text = table.render(results, matrix.axes, fmt, width)
     sentence = summary.sentence(results, settings.max_race_rate)
     document = machine.document(results, matrix, settings.max_race_rate)
     if json_path == "-":

@@ -15,7 +15,7 @@ RESERVE = 2 * 2**30
 
 
 def needed_bytes(locks: Sequence[Lock]) -> int:
-    """Upper estimate of what building these locks takes: every wheel downloaded and unpacked once, nothing shared yet."""
+    """Upper estimate of what building these locks takes: every wheel downloaded and unpacked once, none cached yet."""
     distributions: dict[tuple[str, str], None] = {}
     total = 0
     for lock in locks:

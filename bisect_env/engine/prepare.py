@@ -37,8 +37,8 @@ def resolve(
     """The lock of every request, by the request's key; from the store when it was resolved before."""
     requests = {cell.request.key: cell.request for cell in cells}
     found: dict[str, Lock | Unavailable] = {}
-    for key in requests:
-        known = None if fresh else store.lock(key, retry_transient=True)
+    for key, request in requests.items():
+        known = None if fresh or _may_have_changed(request) else store.lock(key, retry_transient=True)
         if known is not None:
             found[key] = known
     missing = [key for key in requests if key not in found]
@@ -107,13 +107,18 @@ def build(
 
     ready.update(_side_by_side(one, missing, BUILDERS, stop))
     # Imports are probed one at a time: torch's takes seconds of CPU, and side by side they would time out for nothing.
-    for address, environment in list(ready.items()):
-        if isinstance(environment, Environment) and not stop.is_set():
-            failed = probe.probe(environment, wanted[address][1], limits)
+    for address, result in list(ready.items()):
+        if isinstance(result, Environment) and not stop.is_set():
+            failed = probe.probe(result, wanted[address][1], limits)
             if failed is not None:
                 ready[address] = failed
                 reporter.built(wanted[address][2], failed, 0.0)
     return ready
+
+
+def _may_have_changed(request: EnvironmentRequest) -> bool:
+    """Whether the lock rests on something outside the index that nobody tells us about: a base, a local tree."""
+    return request.base is not None or any("file://" in line for line in request.requirements)
 
 
 def _side_by_side(

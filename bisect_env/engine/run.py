@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,11 +22,13 @@ from bisect_env.store.database import Store
 from bisect_env.store.trials import StoredTrial
 from bisect_env.trials import gpu, reproducers
 from bisect_env.trials.records import Outcome, Side, TrialRecord
-from bisect_env.verdicts import verdict
 from bisect_env.verdicts.looks import Design, finished, next_needed
+from bisect_env.verdicts.records import Headline, Verdict
+from bisect_env.verdicts.verdict import judge, without_environment
 
 RETRIES = 3
 """Attempts at one trial before its infrastructure failure ends the run."""
+PROFILED = (Headline.DENSE, Headline.SLOW, Headline.UNSURE, Headline.FULL)
 COUNTED = (Side.THREADS, Side.SERIAL, Side.SOLO)
 
 
@@ -68,6 +71,12 @@ class Engine:
         )
         self.states: list[CellState] = []
 
+    def sweep(self) -> None:
+        """Remove what killed runs left behind: their trials' folders."""
+        for left in self.store.stale_in_flight():
+            shutil.rmtree(left.folder, ignore_errors=True)
+            self.store.clear_in_flight(left.trial_id)
+
     def run(self, run_id: str) -> tuple[Result, ...]:
         """Resolve, build, and run trials until every cell is finished.
 
@@ -75,6 +84,7 @@ class Engine:
             InfrastructureError: the disk is too small, or the machine failed several times in a row.
             KeyboardInterrupt: after every child has been ended; what was measured is in the store.
         """
+        self.sweep()
         if self.settings.fresh:
             self.store.retire([cell.key for cell in self.matrix.cells])
         self.prepare()
@@ -88,11 +98,12 @@ class Engine:
         locks = prepare.resolve(cells, self.store, self.uv, self.reporter, self.stop, self.settings.fresh)
         self.states = []
         for cell in cells:
+            self.store.put_cell(cell, self.matrix.name)
             lock = locks[cell.request.key]
             state = CellState(cell, lock, None, [])
             if state.address is not None:
                 state.samples = self._stored(cell, state.address)
-                state.environment = self.store.unavailable(cell.key, state.address)
+                state.environment = self.store.unavailable(cell.key, state.address, retry_transient=True)
                 state.hung = any(record.hang_kind for record in state.records)
             self.states.append(state)
 
@@ -109,7 +120,7 @@ class Engine:
             for state in self.states
             if isinstance(state.lock, Lock)
             and not isinstance(state.environment, Unavailable)
-            and not finished(state.records, self.design)
+            and not finished(state.samples, self.design)
         ]
 
     def _build(self) -> None:
@@ -130,29 +141,48 @@ class Engine:
                 self.store.put_unavailable(state.cell.key, state.lock.address, state.environment)
 
     def _measure(self, run_id: str) -> None:
-        bench = Bench(self.matrix, self.settings, self.store, run_id, self.reproducer, self.stop)
+        bench = Bench(self.matrix, self.settings, self.store, run_id, self.reproducer, self.stop, self.reporter.note)
         by_key = {state.cell.key: state for state in self.states}
-        planned = sum(self._planned(state) for state in self._unfinished())
+        planned = sum(self.trials_left(state) for state in self.states)
         if planned:
             self.reporter.phase("trials", planned)
         while unfinished := self._unfinished():
             needed = [
-                (state.cell, next_needed(state.records, self.design), _done(state.samples)) for state in unfinished
+                (state.cell, next_needed(state.samples, self.design), _done(state.samples)) for state in unfinished
             ]
-            slots = next_round(needed, self.settings.seed)
-            for slot in slots:
+            for slot in next_round(needed, self.settings.seed):
                 state = by_key[slot.cell.key]
-                if finished(state.records, self.design):
+                if finished(state.samples, self.design):
                     continue
                 self._run_slot(bench, state, slot)
-                if finished(state.records, self.design):
+                if finished(state.samples, self.design):
+                    self._profile(bench, state)
                     self.reporter.cell_finished(state.cell, self._verdict(state))
 
-    def _planned(self, state: CellState) -> int:
+    def trials_left(self, state: CellState) -> int:
         """Most trials that the cell can still take; a racing one may stop earlier."""
+        unavailable = isinstance(state.lock, Unavailable) or isinstance(state.environment, Unavailable)
+        if unavailable or finished(state.samples, self.design):
+            return 0
         most = {Side.THREADS: self.design.trials, Side.SERIAL: self.design.controls, Side.SOLO: self.design.controls}
         done = _done(state.samples)
         return sum(max(0, count - done.get(side, 0)) for side, count in most.items())
+
+    def _profile(self, bench: Bench, state: CellState) -> None:
+        """One trial under the profiler, never counted: the kernels' names are a sign of the attention path.
+
+        Only on a GPU, and only where the path can decide the verdict.
+        """
+        assert isinstance(state.environment, Environment)
+        on_gpu = any(sample.record.devices for sample in state.samples)
+        profiled = any(sample.record.side is Side.PROFILE for sample in state.samples)
+        if not on_gpu or profiled or not self.reproducer.protocol or self._verdict(state).headline not in PROFILED:
+            return
+        slot = Slot(state.cell, Side.PROFILE, 0)
+        self.reporter.trial_started(state.cell, Side.PROFILE, 1, 1)
+        record = run_trial(bench, slot, state.environment, self.matrix.limits.first_silence, counts_hang=True)
+        state.samples.append(StoredTrial(record, 0, bench.run_id))
+        self.reporter.trial_ended(state.cell, record, "not counted: under the profiler")
 
     def _run_slot(self, bench: Bench, state: CellState, slot: Slot) -> None:
         assert isinstance(state.environment, Environment)
@@ -173,19 +203,28 @@ class Engine:
             self.reporter.trial_ended(slot.cell, record, note)
             if record.outcome is not Outcome.INFRA:
                 return
+            if record.aborted:
+                break
         raise InfrastructureError(
-            f"{slot.cell.id}: {RETRIES} attempts at one trial failed for reasons that say nothing about the cell; "
-            f"the last: {record.message}\n  What was measured so far is kept: the same command goes on from there."
+            f"{slot.cell.id}: a trial failed for a reason that says nothing about the cell: {record.message}\n"
+            "  What was measured so far is kept: the same command goes on from there."
         )
 
-    def _verdict(self, state: CellState) -> verdict.Verdict:
+    def _verdict(self, state: CellState) -> Verdict:
         if isinstance(state.lock, Unavailable):
-            return verdict.without_environment(state.lock)
+            return without_environment(state.lock)
         if isinstance(state.environment, Unavailable):
-            return verdict.without_environment(state.environment)
-        reference = self.matrix.reference_of(state.cell)
-        samples = next((other.samples for other in self.states if other.cell == reference), None)
-        return verdict.judge(state.samples, self.design, samples if reference != state.cell else None)
+            return without_environment(state.environment)
+        return judge(state.samples, self.design, self._reference(state))
+
+    def _reference(self, state: CellState) -> Sequence[StoredTrial] | None:
+        """The reference cell's trials that ran interleaved with this cell's: same run and same block."""
+        cell = self.matrix.reference_of(state.cell)
+        if cell is None or cell == state.cell:
+            return None
+        places = {(sample.run_id, sample.block) for sample in state.samples}
+        reference = next(other for other in self.states if other.cell == cell)
+        return [sample for sample in reference.samples if (sample.run_id, sample.block) in places]
 
     def results(self) -> tuple[Result, ...]:
         """What is known of every cell now, in the order of the matrix."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,6 +28,8 @@ class Bench:
     run_id: str
     reproducer: Reproducer
     stop: threading.Event
+    tell: Callable[[str], None]
+    """Gets a line when something is waited for."""
 
 
 def devices_wanted(cell: Cell, available: int) -> int:
@@ -58,7 +61,9 @@ def _execute(
     available = gpu.devices(settings.gpus)
     count = devices_wanted(cell, len(available))
     trial_id = new_trial_id()
-    with leases.lease(count, allow_busy=settings.allow_busy, selection=settings.gpus, stop=bench.stop) as devices:
+    with leases.lease(
+        count, allow_busy=settings.allow_busy, stop=bench.stop, selection=settings.gpus, tell=bench.tell
+    ) as devices:
         spec = TrialSpec(
             id=trial_id,
             environment=environment.lock.address,
@@ -113,6 +118,9 @@ def _warm_cache(bench: Bench, slot: Slot, environment: Environment) -> Path | No
     bench.store.put_trial(record, slot.cell.key, bench.run_id, 0, bench.reproducer.content_hash)
     trial_folder = bench.settings.root / "trials" / record.id
     try:
+        if record.outcome is not Outcome.CLEAN:
+            # Its trials then start cold and say that they missed; what broke the warm-up breaks the controls too.
+            return None
         caches.keep(trial_folder, folder)
     finally:
         shutil.rmtree(trial_folder, ignore_errors=True)

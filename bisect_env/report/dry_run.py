@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tabulate import tabulate
 
 from bisect_env.engine.disk import size
+from bisect_env.engine.forecast import Forecast
 from bisect_env.environments.records import Lock, Unavailable
-from bisect_env.matrix.cells import Cell
 from bisect_env.report.progress import first_line
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """One cell's share of the run."""
-
-    cell: Cell
-    lock: Lock | Unavailable
-    built: bool
-    trials_left: int
-    seconds_per_trial: float | None
-    """Median of the trials stored for this reproducer; None before the first."""
 
 
 def describe(forecasts: Sequence[Forecast], disk_bytes: int, free_bytes: int) -> str:

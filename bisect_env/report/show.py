@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from bisect_env.environments.records import Environment, Lock
 from bisect_env.report.rows import Row, fault, interval, short_id, tokens
+from bisect_env.store.runs import StoredRun
 from bisect_env.trials.records import Failure, Outcome, Side, Signature, TrialRecord
 from bisect_env.verdicts.records import DenseShare, percent
 from bisect_env.verdicts.samples import Sample
@@ -65,6 +66,34 @@ def trial(record: TrialRecord, lock: Lock | None = None) -> str:
         *_lock(lock),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def environment(found: Environment) -> str:
+    """A built environment: where it lies, its lock, and what is really installed."""
+    parts = [
+        f"Environment {found.lock.address}\n{found.folder}, built in {found.build_seconds:.1f} s",
+        *_lock(found.lock),
+        _section("uv pip freeze", found.freeze.splitlines()),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def run(found: StoredRun) -> str:
+    """One call of a command that ran trials."""
+    lines = [
+        ("matrix", f"{found.matrix_name} ({found.matrix_path})"),
+        ("command line", " ".join(found.argv)),
+        ("seed", found.seed),
+        ("started", _when(found.started)),
+        ("ended", _when(found.ended) if found.ended is not None else "not ended"),
+        ("status", found.status or "running, or killed"),
+        *found.versions,
+    ]
+    return "\n\n".join([f"Run {found.id}", _section("Run", _pairs(lines))])
+
+
+def _when(t: float) -> str:
+    return datetime.fromtimestamp(t, UTC).isoformat(timespec="seconds")
 
 
 def _section(title: str, lines: Iterable[str]) -> str:
@@ -164,7 +193,7 @@ def _failure(failure: Failure) -> str:
 
 
 def _run(record: TrialRecord) -> list[str]:
-    started = datetime.fromtimestamp(record.started, UTC).isoformat(timespec="seconds") if record.started else "unknown"
+    started = _when(record.started) if record.started else "unknown"
     return _pairs(
         [
             ("environment", record.environment),

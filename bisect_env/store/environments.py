@@ -32,10 +32,13 @@ class Environments(Connection):
             retry_transient: treat a failure that may be over (``TRANSIENT``) as not known.
         """
         for reason, body in self._read("SELECT reason, body FROM locks WHERE request_key = ?", (request_key,)):
-            if reason is None:
-                return decode(Lock, body)
-            return _unless_transient(decode(Unavailable, body), retry_transient)
+            found = _lock_or_reason(reason, body)
+            return found if isinstance(found, Lock) else _unless_transient(found, retry_transient)
         return None
+
+    def locks(self) -> list[Lock | Unavailable]:
+        """What every request resolved to."""
+        return [_lock_or_reason(reason, body) for reason, body in self._read("SELECT reason, body FROM locks", ())]
 
     def forget_lock(self, request_key: str) -> None:
         """Have the request resolved anew the next time."""
@@ -67,6 +70,10 @@ class Environments(Connection):
         query = "SELECT body FROM unavailable WHERE cell_key = ? AND address = ?"
         rows = self._read(query, (cell_key, address or ""))
         return _unless_transient(decode(Unavailable, rows[0][0]), retry_transient) if rows else None
+
+
+def _lock_or_reason(reason: str | None, body: str) -> Lock | Unavailable:
+    return decode(Lock, body) if reason is None else decode(Unavailable, body)
 
 
 def _unless_transient(found: Unavailable, retry_transient: bool) -> Unavailable | None:

@@ -91,6 +91,11 @@ class Runs(Connection):
         with self._write() as db:
             db.execute("DELETE FROM in_flight WHERE trial_id = ?", (trial_id,))
 
+    def in_flight(self) -> list[InFlight]:
+        """Every trial that was noted and not cleared, of this host and of others."""
+        rows = self._read("SELECT trial_id, folder, pid FROM in_flight", ())
+        return [InFlight(trial_id, Path(folder), pid) for trial_id, folder, pid in rows]
+
     def stale_in_flight(self) -> list[InFlight]:
         """Trials whose run is dead, for certain: those of another host or container are not judged from here."""
         host, boot, namespace = _here()

@@ -1,0 +1,47 @@
+"""``bisect-env clean``: what takes space, and frees what no stored cell needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from tabulate import tabulate
+
+from bisect_env.cli.common import STORE_FILE, root_option
+from bisect_env.engine import cleaning
+from bisect_env.engine.disk import size
+from bisect_env.environments.records import Lock
+from bisect_env.errors import BadInput
+from bisect_env.store.database import Store
+
+
+@click.command("clean", short_help="What environments and caches take; frees what is unused.")
+@root_option
+@click.option("--dry-run", "dry", is_flag=True, help="Only show.")
+@click.option("--all", "everything", is_flag=True, help="Remove used environments and prepared caches as well.")
+def command(root: Path, dry: bool, everything: bool) -> None:
+    """Show what environments and caches take, and remove those that no stored cell needs.
+
+    Results are never removed. An environment that a later run needs is built again, in seconds while uv still has its
+    packages; `uv cache prune` and `uv cache clean` free those.
+    """
+    root = root.absolute()
+    if not (root / STORE_FILE).exists():
+        raise BadInput("--store", str(root), "there is no store", "the folder of an earlier run")
+    with Store(root / STORE_FILE) as store:
+        in_use = {lock.address for lock in store.locks() if isinstance(lock, Lock)}
+        running = {flight.trial_id for flight in store.in_flight()}
+        items = cleaning.survey(root, in_use, running)
+    if not items:
+        click.echo("Nothing is built and nothing is cached.")
+        return
+    rows, freed = [], 0
+    for item in items:
+        goes = item.kind != "trial folder" if everything else not item.used
+        goes = goes or (item.kind == "trial folder" and not item.used)
+        fate = "kept" if not goes else "would be removed" if dry else "removed"
+        if goes:
+            freed += item.own_bytes if dry else cleaning.remove(item, root)
+        rows.append((item.kind, item.name, size(item.own_bytes), "yes" if item.used else "no", fate))
+    click.echo(tabulate(rows, ["what", "name", "its own", "used", ""], disable_numparse=True))
+    click.echo(f"\n{'Would free' if dry else 'Freed'} {size(freed)}. uv's own cache is not touched.")

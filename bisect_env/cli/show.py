@@ -1,0 +1,78 @@
+"""``bisect-env show``: everything known about one cell, trial, environment or run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from bisect_env.cli.common import STORE_FILE, root_option
+from bisect_env.engine.results import Result
+from bisect_env.environments.records import Lock, Unavailable
+from bisect_env.errors import BadInput
+from bisect_env.report import show
+from bisect_env.store.cells import Match
+from bisect_env.store.database import Store
+from bisect_env.trials.records import Outcome, Side
+from bisect_env.verdicts.looks import Design
+from bisect_env.verdicts.verdict import judge, without_environment
+
+
+@click.command("show", short_help="Everything known about a cell or a trial.")
+@click.argument("name", metavar="ID")
+@root_option
+def command(name: str, root: Path) -> None:
+    """Print everything known about ID: a cell's id or the id in a table, a trial, an environment, a run.
+
+    The beginning of an id is enough as long as it fits one thing only.
+
+    \b
+    bisect-env show 3f2a91c0
+    bisect-env show torch-2.11.0_transformers-5.8.1
+    """
+    path = root.absolute() / STORE_FILE
+    if not path.exists():
+        raise BadInput("--store", str(root), "there is no store", "the folder of an earlier run, or run a matrix first")
+    with Store(path) as store:
+        click.echo(_text(store, _only(store.find(name), name)))
+
+
+def _only(matches: list[Match], name: str) -> Match:
+    if not matches:
+        raise BadInput("ID", "", f"nothing is called {name!r}", "an id from a table, `trials:` of a cell, or its start")
+    if len(matches) > 1:
+        listed = "\n    ".join(f"{match.id}  {match.about}" for match in matches[:20])
+        raise BadInput("ID", "", f"{len(matches)} things begin with {name!r}", f"one of\n    {listed}")
+    return matches[0]
+
+
+def _text(store: Store, match: Match) -> str:
+    if match.kind == "trial":
+        stored = store.trial(match.id)
+        assert stored is not None
+        environment = store.environment(stored.record.environment)
+        return show.trial(stored.record, environment.lock if environment else None)
+    if match.kind == "cell":
+        return _cell(store, match.id)
+    if match.kind == "environment":
+        environment = store.environment(match.id)
+        assert environment is not None
+        return show.environment(environment)
+    run = store.run(match.id)
+    assert run is not None
+    return show.run(run)
+
+
+def _cell(store: Store, key: str) -> str:
+    """The cell judged by itself, on the trials it has: without its matrix there is no reference and no plan."""
+    cell = store.cells(key)[0].cell
+    lock = store.lock(cell.request.key)
+    if isinstance(lock, Unavailable):
+        return show.cell(Result(cell, without_environment(lock), None, ()))
+    samples = tuple(store.trials_of_cell(key))
+    failed = store.unavailable(key, lock.address if isinstance(lock, Lock) else None)
+    sides = [sample.record.side for sample in samples if sample.record.outcome is not Outcome.INFRA]
+    design = Design(max(1, sides.count(Side.THREADS)), sides.count(Side.SERIAL))
+    verdict = without_environment(failed) if failed else judge(samples, design)
+    environment = store.environment(lock.address) if lock else None
+    return show.cell(Result(cell, verdict, lock, samples), environment)

@@ -1,0 +1,44 @@
+"""What a run would do and take, from its locks and from the trials stored so far."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+
+from bisect_env.engine import disk
+from bisect_env.engine.run import CellState, Engine
+from bisect_env.environments import building
+from bisect_env.environments.records import Lock, Unavailable
+from bisect_env.matrix.cells import Cell
+from bisect_env.trials import machine
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """One cell's share of the run."""
+
+    cell: Cell
+    lock: Lock | Unavailable
+    built: bool
+    trials_left: int
+    """At most; a racing cell stops earlier."""
+    seconds_per_trial: float | None
+    """Median of the trials stored for it; None before the first."""
+
+
+def forecast(engine: Engine) -> tuple[tuple[Forecast, ...], int, int]:
+    """Forecasts of the prepared engine's cells, bytes that building will take at most, and bytes that are free."""
+    root = engine.settings.root
+    forecasts = tuple(_of(engine, state) for state in engine.states)
+    to_build = {item.lock.address: item.lock for item in forecasts if isinstance(item.lock, Lock) and not item.built}
+    return forecasts, disk.needed_bytes(list(to_build.values())), machine.free_bytes(root)
+
+
+def _of(engine: Engine, state: CellState) -> Forecast:
+    built = (
+        isinstance(state.lock, Lock) and building.find(state.lock.address, state.lock, engine.settings.root) is not None
+    )
+    seconds = [record.seconds for record in state.records]
+    return Forecast(
+        state.cell, state.lock, built, engine.trials_left(state), statistics.median(seconds) if seconds else None
+    )
