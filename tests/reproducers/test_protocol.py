@@ -89,8 +89,10 @@ def test_no_thread_ends_before_all_have_done_their_work(run: Run) -> None:
     ran = run(
         """
         def failing(worker):
+            worker.meet()
             raise KeyError("at once")
         def late(worker):
+            worker.meet()
             while not worker.stopping:
                 time.sleep(0.001)
             time.sleep(0.2)
