@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -172,7 +173,6 @@ def _build(lock: Lock, request: EnvironmentRequest, root: Path, uv: _Uv) -> Envi
         below = _foundation(lock)
         taken = _proved(lock, request, root, uv, aside, below)
         freeze = _freeze(uv, aside / VENV, below)
-        # freeze may have touched the lock file of the venv, nothing else; the manifest is of before.
         taken.save(aside / MANIFEST)
         aside.rename(place)
         trees.sync_folder(parent)
@@ -231,7 +231,7 @@ def _install(lock: Lock, request: EnvironmentRequest, root: Path, uv: _Uv, aside
             raise _Stopped(Unavailable("build", Reason.BUILD, words))
         # uv's cache is keyed by path and by few files' times: it cannot tell that a tree's files have changed.
         args += ["--refresh-package", name]
-    uv.run([*args, aside / LOCK], replace(request.index, torch_backend=lock.torch_backend))
+    _from_cache_or_index(uv, [*args, aside / LOCK], replace(request.index, torch_backend=lock.torch_backend))
     if below is not None:
         foundation.stand_on(below, venv)
     found = distributions.installed([distributions.site_packages(venv)])
@@ -254,6 +254,19 @@ def _foundation(lock: Lock) -> Base | None:
     return below
 
 
+def _from_cache_or_index(uv: _Uv, args: Sequence[str | Path], index: IndexChoice) -> None:
+    """Asks the indexes only when uv's cache lacks something: the lock's hashes say what is right, wherever it is from.
+
+    So a further environment does not wait for the network, and one whose packages are all there needs none.
+    """
+    try:
+        uv.run(args, replace(index, offline=True))
+    except _Stopped as stopped:
+        if index.offline or stopped.result.reason is not Reason.OFFLINE:
+            raise
+        uv.run(args, index)
+
+
 def _freeze(uv: _Uv, venv: Path, below: Base | None) -> str:
     if below is None:
         return uv.run(["pip", "freeze", "--python", venv / "bin" / "python"]).stdout
@@ -272,7 +285,7 @@ def _link_mode(root: Path, uv: _Uv) -> str:
     Tried, not guessed: file systems that are one by number may still refuse (bind mounts, some network ones), and
     uv's own fallback warns at every build.
     """
-    cache = Path(uv.run(["cache", "dir"]).stdout.strip())
+    cache = _cache_folder(uv.uv)
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(prefix=".link-", dir=cache) as file:
         name = environments_folder(root) / f".link-{os.getpid()}-{threading.get_ident()}"
@@ -282,3 +295,11 @@ def _link_mode(root: Path, uv: _Uv) -> str:
             return "copy"
         name.unlink()
     return "hardlink"
+
+
+@lru_cache(maxsize=8)
+def _cache_folder(uv: Uv) -> Path:
+    finished = uv.run(["cache", "dir"], timeout=60)
+    if not finished.ok:
+        raise InfrastructureError(f"uv does not tell where its cache is: {finished.stderr.strip()}")
+    return Path(finished.stdout.strip())

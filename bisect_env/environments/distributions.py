@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import csv
 import importlib.metadata
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
+
+from bisect_env.environments import trees
 
 Pin = tuple[str, str]
 """Normalised name and version."""
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """One line of a RECORD file."""
+class Recorded(NamedTuple):
+    """One line of a RECORD file. A tuple, since an environment has tens of thousands."""
 
     path: str
     """Relative to the environment (not to its site-packages)."""
     owner: str
     """Normalised name of the distribution."""
-    sha256: str | None
-    """Hexadecimal; None where the line has none (RECORD itself, and the work of careless build tools)."""
-    size: int | None
+    sha256: str
+    """As RECORD has it (:func:`sha256_of`); empty where there is none (careless build tools, RECORD itself)."""
+    size: str
+    """Bytes, as RECORD has it; may be empty."""
 
 
 def site_packages(venv: Path) -> Path:
@@ -73,26 +74,20 @@ def same_version(one: str, other: str) -> bool:
 def records(venv: Path) -> Iterator[Recorded]:
     """Every file that a distribution in ``venv`` lists as its own (the RECORD files)."""
     site = site_packages(venv)
+    prefix = f"{site.relative_to(venv)}/"
     for record in sorted(site.glob("*.dist-info/RECORD")):
         owner = canonicalize_name(record.parent.name.removesuffix(".dist-info").split("-")[0])
         with record.open(encoding="utf-8", newline="") as file:
             for line in csv.reader(file):
                 if not line or not line[0]:
                     continue
-                path = os.path.relpath(os.path.normpath(site / line[0]), venv) if line[0][0] in "./" else None
-                yield Recorded(
-                    path=path or f"{site.relative_to(venv)}/{line[0]}",
-                    owner=owner,
-                    sha256=_hexadecimal(line[1]) if len(line) > 1 else None,
-                    size=int(line[2]) if len(line) > 2 and line[2].isdigit() else None,
-                )
+                name, kind, size = (*line, "", "")[:3]
+                # Scripts and data files: paths out of site-packages, or, in old wheels, absolute ones.
+                outside = name[0] in "./"
+                path = os.path.relpath(os.path.normpath(site / name), venv) if outside else prefix + name
+                yield Recorded(path, owner, kind[7:] if kind.startswith("sha256=") else "", size)
 
 
-def _hexadecimal(field: str) -> str | None:
-    name, _, value = field.partition("=")
-    if name != "sha256":
-        return None
-    try:
-        return base64.urlsafe_b64decode(value + "=" * (-len(value) % 4)).hex()
-    except (binascii.Error, ValueError):
-        return None
+def sha256_of(path: Path) -> str:
+    """A file's hash as RECORD has it: URL-safe base 64 without padding."""
+    return base64.urlsafe_b64encode(bytes.fromhex(trees.content_hash(path))).rstrip(b"=").decode()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 from filelock import FileLock, Timeout
 
 from bisect_env.environments import trees
@@ -15,6 +16,9 @@ from bisect_env.environments.places import LOCKS, UNFINISHED, environments_folde
 
 POLL = 0.1
 """Seconds between two looks at a lock that somebody else holds, and at ``stop``."""
+
+PATIENCE = 5.0
+"""Seconds that a killed process may take to end; longer is a disk that does not answer."""
 
 
 @contextmanager
@@ -52,8 +56,21 @@ def sweep(root: Path, own: str | None = None) -> None:
     for folder in environments_folder(root).glob(f"{UNFINISHED}*"):
         address = folder.name.removeprefix(UNFINISHED).split("-")[0]
         if address == own:
-            trees.remove(folder)
+            _remove(folder)
             continue
         with held(root, address) as free:
             if free:
-                trees.remove(folder)
+                _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Removes a leftover, after ending the uv that still writes into it: it has outlived the builder that was killed.
+
+    The folder's name is unique, so a process with that path among its arguments is the one.
+    """
+    for process in psutil.process_iter(["cmdline"]):
+        if any(str(folder) in argument for argument in process.info["cmdline"] or ()):
+            with suppress(psutil.Error):
+                process.kill()
+                process.wait(timeout=PATIENCE)
+    trees.remove(folder)

@@ -14,8 +14,10 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from bisect_env.environments import distributions, trees
+from bisect_env.environments.distributions import Recorded, sha256_of
 from bisect_env.environments.places import LOCK, MANIFEST, MARKER, QUARANTINE, VENV, built, environments_folder
 from bisect_env.environments.records import Environment
 from bisect_env.environments.trees import FileStat
@@ -25,17 +27,19 @@ from bisect_env.errors import InfrastructureError
 UNTRACKED = frozenset({".lock"})
 """uv locks an environment with this file; it says nothing of what is installed."""
 
+NOT_LISTED = Recorded("", "", "", "")
+
 LATE = 60 * 10**9
 """Nanoseconds. uv unpacks a wheel's files one after another, its metadata among the last; a file changed this much
 later than its distribution's METADATA may have been changed by hand, through a hard link, and is read whole."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A file as it was when the environment was built."""
+class Entry(NamedTuple):
+    """A file as it was when the environment was built. A tuple, since an environment has tens of thousands."""
 
     stat: FileStat
     sha256: str
+    """As :func:`distributions.sha256_of` writes it."""
     owner: str
     """Normalised name of the distribution that lists it; empty for the virtual environment's own files."""
 
@@ -49,7 +53,10 @@ class Manifest:
     """Folders of the base, whose digest is the lock's ``base_manifest``."""
 
     def save(self, path: Path) -> None:
-        """Writes it in one step: a reader finds the old one or the new one."""
+        """Writes it in one step: a reader finds the old one or the new one.
+
+        Not forced to the disk: what a power cut leaves cannot be read, and the environment is built anew.
+        """
         value = {
             "base_folders": self.base_folders,
             "files": {name: [*entry.stat, entry.sha256, entry.owner] for name, entry in self.files.items()},
@@ -59,8 +66,6 @@ class Manifest:
             with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
                 # The speed of json.dump with an indent, or of dump to a file, is a tenth of this.
                 file.write(json.dumps(value, separators=(",", ":"), ensure_ascii=False))
-                file.flush()
-                os.fsync(file.fileno())
             Path(name).replace(path)
         except BaseException:
             Path(name).unlink(missing_ok=True)
@@ -109,13 +114,11 @@ def take(venv: Path, base_folders: tuple[str, ...] = ()) -> tuple[Manifest, tupl
     for path, found in files.items():
         if path in UNTRACKED:
             continue
-        line = listed.get(path)
-        owner = line.owner if line else ""
-        sha256 = line.sha256 if line else None
+        _, owner, sha256, size = listed.get(path, NOT_LISTED)
         late = found.mtime_ns > unpacked.get(owner, 0) + LATE
-        if sha256 is None or line is None or line.size != found.size or late:
-            actual = trees.content_hash(venv / path)
-            if sha256 not in (None, actual):
+        if not sha256 or late or size != str(found.size):
+            actual = sha256_of(venv / path)
+            if sha256 and sha256 != actual:
                 wrong.append(Difference(path, "changed", owner))
             sha256 = actual
         entries[path] = Entry(found, sha256, owner)
@@ -134,7 +137,7 @@ def compare(venv: Path, manifest: Manifest) -> tuple[Manifest, tuple[Difference,
         elif now != entry.stat:
             # Permissions alone do not make another file; a link in the place of a file does.
             same = stat.S_IFMT(now.mode) == stat.S_IFMT(entry.stat.mode) and now.size == entry.stat.size
-            if same and trees.content_hash(venv / path) == entry.sha256:
+            if same and sha256_of(venv / path) == entry.sha256:
                 renewed[path] = Entry(now, entry.sha256, entry.owner)
             else:
                 found.append(Difference(path, "changed", entry.owner))

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from bisect_env.environments import trees
 from bisect_env.environments.places import BYTE_CODE, PROBE
@@ -80,8 +81,9 @@ def _import(environment: Environment, timeout: float) -> Imported:
     with tempfile.TemporaryDirectory(prefix="bisect-env-probe-") as home:
         # -I: no user site, no PYTHON* variable, no current folder. The venv itself gets no byte code.
         prefix = f"pycache_prefix={environment.folder / BYTE_CODE}"
-        process = subprocess.Popen(
-            [environment.python, "-I", "-X", prefix, "-c", ASK],
+        command: list[str | Path] = [environment.python, "-I", "-X", prefix, "-c", ASK]
+        with subprocess.Popen(
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -90,16 +92,15 @@ def _import(environment: Environment, timeout: float) -> Imported:
             env=_variables(home),
             cwd=home,
             start_new_session=True,
-        )
-        try:
-            stdout, stderr = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            return Imported(error=f"importing torch took longer than {timeout:g} s (limits: import_time)")
-        finally:
-            # Also what the import may have started, and when an exception such as Ctrl-C arrives here.
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        ) as process:
+            try:
+                stdout, stderr = process.communicate(timeout=timeout)
+            except subprocess.TimeoutExpired:
+                return Imported(error=f"importing torch took longer than {timeout:g} s (limits: import_time)")
+            finally:
+                # Also what the import may have started, and when an exception such as Ctrl-C arrives here.
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
     if process.returncode < 0:
         name = signal.Signals(-process.returncode).name
         return Imported(error=f"importing torch ended with {name}: {_last_line(stderr)}".rstrip(": "))

@@ -13,8 +13,8 @@ from typing import NamedTuple
 BYTE_CODE = "__pycache__"
 """Left out everywhere: trials run with ``PYTHONPYCACHEPREFIX``, and then Python does not read these folders."""
 
-SETTLED = 10
-"""Times that a removal is tried: a uv whose parent was killed may still be writing into the folder."""
+ATTEMPTS = 3
+"""Times that a removal is tried: something may be writing into the folder, on another host of a shared disk."""
 
 
 class FileStat(NamedTuple):
@@ -71,7 +71,7 @@ def content_hash(path: Path) -> str:
 
 def remove(folder: Path) -> bool:
     """Removes a folder and all that is in it. False when something was left (or is being written again)."""
-    for _ in range(SETTLED):
+    for _ in range(ATTEMPTS):
         shutil.rmtree(folder, ignore_errors=True)
         if not os.path.lexists(folder):
             return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from bisect_env.environments import building, holding, usage
@@ -40,9 +41,7 @@ def test_remove(wheels: Wheels, tmp_path: Path, uv: Uv) -> None:
     freed = usage.remove(one.lock.address, tmp_path)
     assert freed > 0
     assert building.find(one.lock.address, one.lock, tmp_path) is None
-    assert building.find(two.lock.address, two.lock, tmp_path) == two.__class__(
-        **{**two.__dict__, "build_seconds": 0.0}
-    )
+    assert building.find(two.lock.address, two.lock, tmp_path) == replace(two, build_seconds=0.0)
     assert usage.remove(one.lock.address, tmp_path) == 0
     assert usage.remove("never-built", tmp_path) == 0
 
