@@ -28,7 +28,6 @@ seen on a CPU. With the backend `eager` all attention is unfused, on purpose.
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 import tempfile
@@ -39,16 +38,6 @@ from typing import Any
 import dflash_kernels as kernels
 import dflash_plan as plan
 import protocol
-
-FILES = [
-    "condition.py",
-    "protocol.py",
-    "dflash_attention.py",
-    "dflash_kernels.py",
-    "dflash_model.py",
-    "dflash_plan.py",
-    "dflash_worker.py",
-]
 
 OPTIONS = {
     "threads": {"default": 3, "min": 1, "max": 64, "help": "worker threads, each with a drafter"},
@@ -90,7 +79,7 @@ OPTIONS = {
     },
     "steps": {"default": 30, "min": 1, "max": 100000, "help": "timed steps of each thread"},
     "warm_steps": {"default": 4, "min": 1, "max": 1000, "help": "cold steps before them; every width at least once"},
-    "fresh": {"default": 4, "min": 1, "max": 1000, "help": "fresh compiles of w0 in the pattern hot"},
+    "fresh": {"default": 3, "min": 1, "max": 1000, "help": "fresh compiles of w0 in the pattern hot"},
     "stagger": {"default": 1.0, "min": 0.0, "max": 60.0, "help": "seconds between two starts in the pattern staggered"},
     "window": {"default": 0, "min": 0, "max": 65536, "help": "sliding window of all layers but the last; 0: none"},
     "recompile_limit": {
@@ -152,11 +141,12 @@ def main() -> int:
     trial = protocol.Trial.begin(OPTIONS, __doc__)
     condition = trial.condition
     with trial.importing():
-        torch = importlib.import_module("torch")
-        attention = importlib.import_module("dflash_attention")
-        work = importlib.import_module("dflash_worker")
+        import dflash_attention as attention
+        import dflash_worker as work
+        import torch
+
         if condition["attention"] == "transformers":
-            importlib.import_module("transformers.models.qwen3.modeling_qwen3")
+            import transformers.models.qwen3.modeling_qwen3  # noqa: F401
     trial.ready()
     device = trial.device()
     name, size = plan.size_of(condition["size"], device)
@@ -174,7 +164,8 @@ def main() -> int:
     count = 1 if trial.side == "solo" else condition["threads"]
     threads = [work.Thread(trial, index, size, call, signs, device) for index in range(count)]
     if device == "cuda":
-        torch.cuda.synchronize()
+        for thread in threads:
+            torch.cuda.synchronize(thread.device)
         work.name_autograd_threads(threads)
 
     profiler = None

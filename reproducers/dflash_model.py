@@ -214,8 +214,11 @@ class Batch:
     """As drawn; rows may be shorter than the width."""
 
 
-def block_mask(size: plan.Size, anchors: torch.Tensor, valid: torch.Tensor, window: int) -> Any:
-    """The BlockMask of [batch, width] anchors; rebuilt every step, as the trainers do (128 x 128 blocks, H=None)."""
+def block_mask(size: plan.Size, anchors: torch.Tensor, window: int) -> Any:
+    """The BlockMask of [batch, width] anchors; rebuilt every step, as the trainers do (128 x 128 blocks, H=None).
+
+    A block whose anchor is -1 pads its row and sees nothing.
+    """
     length, block = size.length, size.block
 
     def visible(b: Any, h: Any, query: Any, key: Any) -> Any:
@@ -225,7 +228,7 @@ def block_mask(size: plan.Size, anchors: torch.Tensor, valid: torch.Tensor, wind
         if window:
             context = context & (key >= anchor - window)
         draft = (key >= length) & ((key - length) // block == own)
-        return valid[b, own] & (context | draft)
+        return (anchor >= 0) & (context | draft)
 
     queries = anchors.shape[1] * block
     return create_block_mask(visible, size.batch, None, queries, length + queries, device=anchors.device)
@@ -235,23 +238,22 @@ def make_batch(size: plan.Size, width: int, source: Source, head: torch.Tensor, 
     """Random hidden states, tokens and anchors; ``width`` blocks a row, the shorter rows padded with invalid ones."""
     device = source.device
     drawn = plan.anchors(size, width, source.numbers)
-    padded = [row + [0] * (width - len(row)) for row in drawn]
+    padded = [row + [-1] * (width - len(row)) for row in drawn]
     anchors = torch.tensor(padded, device=device)
-    counts = torch.tensor([len(row) for row in drawn], device=device)
-    valid = torch.arange(width, device=device) < counts[:, None]
+    valid, starts = anchors >= 0, anchors.clamp(min=0)
     offsets = torch.arange(size.block, device=device)
     tokens = source.tokens(size.batch, size.length, below=size.vocab - 1)
-    places = anchors[..., None] + offsets
+    places = starts[..., None] + offsets
     ids = torch.full_like(places, size.vocab - 1)  # the last id is MASK
-    ids[..., 0] = tokens.gather(1, anchors)
+    ids[..., 0] = tokens.gather(1, starts)
     labels = tokens.gather(1, places.flatten(1).clamp(max=size.length - 1))
     # Position k predicts token anchor + k; the anchor itself (k = 0) is given, and past the sequence there is none.
     decay = torch.exp(-(offsets - 1).float() / size.gamma) * (offsets > 0)
     weights = (decay * valid[..., None] * (places < size.length)).flatten(1)
     context = torch.arange(size.length, device=device).expand(size.batch, -1)
-    masks = {False: block_mask(size, anchors, valid, 0)}
+    masks = {False: block_mask(size, anchors, 0)}
     if window:
-        masks[True] = block_mask(size, anchors, valid, window)
+        masks[True] = block_mask(size, anchors, window)
     return Batch(
         hidden=source.normal(size.batch, size.length, size.targets * size.hidden),
         noise=functional.embedding(ids.flatten(1), head),
@@ -339,9 +341,12 @@ def check_attention(
     sliding = bool(layer.sliding)
     gradients = source.device.type == "cuda"
     queries = width * size.block
-    query = source.normal(size.batch, size.heads, queries, size.head_dim).requires_grad_(gradients)
-    key = source.normal(size.batch, size.kv_heads, size.length + queries, size.head_dim).requires_grad_(gradients)
-    value = source.normal(size.batch, size.kv_heads, size.length + queries, size.head_dim).requires_grad_(gradients)
+    keys = size.length + queries
+    # Laid out as the layers lay them out (tokens before heads in memory): another layout would compile anew.
+    query, key, value = (
+        source.normal(size.batch, tokens, heads, size.head_dim).transpose(1, 2).requires_grad_(gradients)
+        for tokens, heads in ((queries, size.heads), (keys, size.kv_heads), (keys, size.kv_heads))
+    )
     rows = sorted({index * queries // SAMPLED_ROWS for index in range(SAMPLED_ROWS)})
     at = torch.tensor(rows, device=source.device)
     seen = visible_rows(size, batch.anchors, width, rows, window if sliding else 0).to(source.device)
