@@ -71,7 +71,7 @@ def resolve_on_base(
         if isinstance(overlay, Unavailable):
             return overlay
         laid_over = _laid_over(overlay, base)
-        refused = _mixture([line for name, line in laid_over.items() if name not in accepted])
+        refused = _mixture({name: line for name, line in laid_over.items() if name not in accepted})
         if refused is not None:
             return refused
         lock = _lock(overlay, base, compiler, backend, folder)
@@ -131,11 +131,14 @@ def _lock(
     return compiler.lock(_overlay_requirements(overlay, compiler.request.requirements), backend)
 
 
-def _mixture(lines: Sequence[str]) -> Unavailable | None:
-    if not lines:
+def _mixture(refused: dict[str, str]) -> Unavailable | None:
+    if not refused:
         return None
-    words = "a mixture of builds. Ask for the base's own versions, name them under `accept`, or leave `base` out"
-    return Unavailable("resolve", Reason.BASE, f"{'; '.join(lines)}: {words}")
+    words = (
+        f"{'; '.join(refused.values())}: a mixture of builds. Ask for the base's own versions, leave `base` out, or "
+        f"have the cell marked by `accept: [{', '.join(sorted(refused))}]`"
+    )
+    return Unavailable("resolve", Reason.BASE, words)
 
 
 @contextmanager
@@ -201,7 +204,7 @@ def _unmet(line: str, base: Base) -> str | None:
         return None
     name = canonicalize_name(requirement.name)
     version = base.versions.get(name)
-    if version is None or (requirement.marker is not None and not requirement.marker.evaluate()):
+    if version is None or (requirement.marker is not None and not requirement.marker.evaluate(base.markers)):
         return None
     try:
         return None if requirement.specifier.contains(Version(version), prereleases=True) else name
@@ -213,10 +216,11 @@ def _laid_over(overlay: dict[str, str | None], base: Base) -> dict[str, str]:
     """A sentence for each guarded distribution of the overlay that the base has, or whose torch it has."""
     if "torch" not in base.versions:
         return {}
+    # Torch first: it is the cause, the others follow from it.
+    guarded = sorted((name for name in overlay if GUARDED.fullmatch(name)), key=lambda name: (name != "torch", name))
     return {
-        name: f"{name} {version or 'of the given source'} over the base's {base.versions.get(name, 'none')}"
-        for name, version in overlay.items()
-        if GUARDED.fullmatch(name)
+        name: f"{name} {overlay[name] or 'of the given source'} over the base's {base.versions.get(name, 'none')}"
+        for name in guarded
     }
 
 
@@ -245,15 +249,15 @@ def _broken(base: Base, pins: dict[str, str]) -> tuple[str, ...]:
             continue
         for line in found.requires:
             name = _name(line)
-            if name in pins and not _satisfied(line, pins[name]):
+            if name in pins and not _satisfied(line, pins[name], base):
                 notes.append(f"{found.name} {found.version} of the base requires {line}, the overlay has {pins[name]}")
     return tuple(notes)
 
 
-def _satisfied(line: str, version: str) -> bool:
+def _satisfied(line: str, version: str, base: Base) -> bool:
     try:
         requirement = Requirement(line)
-        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+        if requirement.marker is not None and not requirement.marker.evaluate(base.markers):
             return True
         return requirement.specifier.contains(Version(version), prereleases=True)
     except (InvalidRequirement, InvalidVersion):

@@ -230,7 +230,8 @@ def _install(lock: Lock, request: EnvironmentRequest, root: Path, uv: _Uv, aside
             words = f"{name}: {path} changed since the lock was resolved: resolve it again"
             raise _Stopped(Unavailable("build", Reason.BUILD, words))
         # uv's cache is keyed by path and by few files' times: it cannot tell that a tree's files have changed.
-        args += ["--refresh-package", name]
+        # (--reinstall-package builds it again, as --refresh-package does, which uv refuses together with offline.)
+        args += ["--reinstall-package", name]
     _from_cache_or_index(uv, [*args, aside / LOCK], replace(request.index, torch_backend=lock.torch_backend))
     if below is not None:
         foundation.stand_on(below, venv)

@@ -72,11 +72,11 @@ class _Compilation:
     def lock(self, lines: Sequence[str]) -> Lock:
         parsed = requirements.parse(lines)
         paths = [requirements.local_path(requirement.url) for requirement in parsed]
-        # uv's cache is keyed by path and cannot tell that a tree's files have changed.
+        # uv's cache is keyed by path and cannot tell that a tree's files have changed; offline it refuses to refresh.
         refreshed = [
             option
             for requirement, path in zip(parsed, paths, strict=True)
-            if path is not None
+            if path is not None and not self.index.offline
             for option in ("--refresh-package", requirement.name)
         ]
         settings = build_settings(self.request, tuple(requirements.pinned(parsed).items()))

@@ -71,6 +71,12 @@ class Base:
         return trees.digest(Path(path) for path in self.paths)
 
     @property
+    def markers(self) -> dict[str, str]:
+        """What markers are evaluated with, as far as it may differ from this process; no extra is asked for."""
+        version = self.interpreter.version
+        return {"extra": "", "python_full_version": version, "python_version": ".".join(version.split(".")[:2])}
+
+    @property
     def versions(self) -> dict[str, str]:
         """Version by normalised name."""
         return {found.name: found.version for found in self.distributions}

@@ -18,7 +18,7 @@ from bisect_env.environments.records import Environment, Lock, Reason, Unavailab
 from bisect_env.environments.uv import Uv
 from bisect_env.matrix.cells import EnvironmentRequest, IndexChoice
 from tests.support.environments import INTERPRETER, TIMEOUT, built
-from tests.support.wheels import Wheels
+from tests.support.wheels import Wheels, tree
 
 TORCH = {"torch/__init__.py": "", "torch/version.py": "__version__ = '2.11.0+cu130'\ncuda: str | None = '13.0'\n"}
 
@@ -138,6 +138,16 @@ def test_accepted_deviation_is_marked(host: Path, folder: Path, tmp_path: Path, 
     assert lock.cuda == "cpu"
     environment = build(lock, request, tmp_path, uv)
     assert said_by(environment.python, ["torch", "triton"]) == ["2.13.0", "2.13.0", "3.7.1", "3.7.1"]
+
+
+def test_local_tree_on_a_base(host: Path, folder: Path, tmp_path: Path, uv: Uv) -> None:
+    source = tree(tmp_path / "source", "transformers", "5.9.0.dev0", requires=["hub", "torch"])
+    request = request_on(host, folder, f"transformers @ {source.as_uri()}", "torch==2.11.0")
+    lock = locked(request, uv)
+    assert lock.pins == (("transformers", "5.9.0.dev0"),)
+    assert [name for name, _, _ in lock.trees] == ["transformers"]
+    environment = build(lock, request, tmp_path, uv)
+    assert said_by(environment.python, ["transformers"]) == ["5.9.0.dev0"] * 2
 
 
 def test_pin_that_no_index_has(host: Path, folder: Path, uv: Uv) -> None:

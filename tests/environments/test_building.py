@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from bisect_env.environments import building, manifest
+from bisect_env.environments import building, locks, manifest
 from bisect_env.environments.places import MARKER, environments_folder
-from bisect_env.environments.records import Environment, Reason, Unavailable
+from bisect_env.environments.records import Environment, Lock, Reason, Unavailable
 from bisect_env.environments.uv import Uv
 from bisect_env.errors import InfrastructureError
-from bisect_env.matrix.cells import IndexChoice
+from bisect_env.matrix.cells import EnvironmentRequest, IndexChoice
 from tests.support.environments import TIMEOUT, built, lock_of, request_of
+from tests.support.index import Index, refusing_url
 from tests.support.wheels import Wheels, corrupt, tree
 
 
@@ -296,6 +297,46 @@ def test_kill_round_the_rename(step: str, wheels: Wheels, tmp_path: Path, uv: Uv
     environment = built([wheel], tmp_path, uv)
     assert manifest.verify(environment) == ()
     assert leftovers(tmp_path) == []
+
+
+def test_index_is_asked_only_for_what_is_not_in_the_cache(wheels: Wheels, tmp_path: Path, uv: Uv, index: Index) -> None:
+    wheel = wheels.wheel("indexed", "1.0+cu130")
+    index.add(wheel)
+    lock = lock_of(wheel)
+    request = replace(request_of(), index=IndexChoice(urls=(index.url,)))
+    one = building.build(lock, request, tmp_path / "one", uv, TIMEOUT)
+    assert isinstance(one, Environment), one
+    index.stop()
+    two = building.build(lock, request, tmp_path / "two", uv, TIMEOUT)
+    assert isinstance(two, Environment), two
+    assert two.freeze == one.freeze == "indexed==1.0+cu130\n"
+
+
+def test_index_that_does_not_answer_is_a_reason_of_its_own(wheels: Wheels, tmp_path: Path, uv: Uv) -> None:
+    wheel = wheels.wheel("never-fetched", "1.0")
+    request = replace(request_of(), index=IndexChoice(urls=(refusing_url(),)))
+    result = building.build(lock_of(wheel), request, tmp_path, uv, TIMEOUT)
+    assert isinstance(result, Unavailable)
+    assert (result.stage, result.reason) == ("build", Reason.INDEX_UNREACHABLE)
+
+
+def test_tree_that_changed_since_the_lock(wheels: Wheels, tmp_path: Path, uv: Uv) -> None:
+    """uv's cache would give the old one; the lock's hash would be a lie for the new one."""
+    source = tree(tmp_path / "source", "delta", "0.5", files={"delta.py": "x = 1"})
+    request = EnvironmentRequest((f"delta @ {source.as_uri()}",), index=IndexChoice(offline=True))
+    locks_ = []
+    for content in ("x = 1", "x = 2"):
+        tree(source, "delta", "0.5", files={"delta.py": content})
+        lock = locks.resolve(request, uv)
+        assert isinstance(lock, Lock), lock
+        locks_.append(lock)
+        environment = building.build(lock, request, tmp_path, uv, TIMEOUT)
+        assert isinstance(environment, Environment), environment
+        assert next(environment.folder.glob("venv/lib/python*/site-packages/delta.py")).read_text() == content
+    assert locks_[0].address != locks_[1].address
+    late = building.build(locks_[0], request, tmp_path / "late", uv, TIMEOUT)
+    assert isinstance(late, Unavailable)
+    assert "changed since the lock" in late.message
 
 
 def test_offline_says_so(wheels: Wheels, tmp_path: Path, uv: Uv) -> None:

@@ -6,6 +6,8 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from bisect_env.environments import building, holding, usage
 from bisect_env.environments.manifest import quarantine
 from bisect_env.environments.places import environments_folder
@@ -72,5 +74,14 @@ def test_nothing_there(tmp_path: Path) -> None:
     assert usage.remove("x", tmp_path) == 0
 
 
-def test_estimate_grows_with_the_download() -> None:
-    assert 0 < usage.estimate_bytes(0) < usage.estimate_bytes(10**9) < 3 * 10**9
+@pytest.mark.parametrize(
+    ("downloaded", "measured"),
+    [(2_758_073_986, 4_908_081_152), (2_763_249_106, 4_924_530_688), (3_059_474_890, 5_726_420_992)],
+)
+def test_estimate_covers_what_was_measured(downloaded: int, measured: int) -> None:
+    assert measured < usage.estimate_bytes(downloaded) < 1.1 * measured
+
+
+def test_estimate_covers_a_cpu_build_and_is_small_for_small_packages() -> None:
+    assert 730_000_000 < usage.estimate_bytes(191_794_682) < 1.1 * 730_000_000
+    assert usage.estimate_bytes(0) < usage.estimate_bytes(10_000_000) < 60_000_000
