@@ -171,13 +171,9 @@ def main() -> int:
     profiler = None
     if trial.side == "profile" and device == "cuda" and backend == "inductor":
         profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA])
+    meeting = work.Meeting(count)
     with profiler or nullcontext():
-        warmed = mitigation == "warmup"
-        if warmed:
-            trial.work([work.warm_up(threads)])
-        meeting = work.Meeting(count)
-        if not trial.stop.is_set():
-            trial.work([work.all_work(thread, meeting, warmed) for thread in threads])
+        trial.work([work.all_work(thread, threads, meeting) for thread in threads])
     paths(trial, threads, profiler)
     if device == "cuda":
         memory(trial, size, threads)

@@ -41,8 +41,8 @@ class Signs:
     """Signs that attention ran unfused, by name; one that the libraries do not give is absent.
 
     ``math_attention`` counts entries into torch's unfused implementation, whoever led there: the library's choice, an
-    eager fallback, or the backend `eager`. With aot_eager, which stands in for inductor where that takes too long,
-    every call ends there; ``uncompiled_call`` then counts those that reached it from the uncompiled function.
+    eager fallback, or the backend `eager`. Under aot_eager, which stands in for inductor where that takes too long,
+    compiled graphs end there too; those entries do not count, so they are counted at the uncompiled function's door.
     ``library_choice`` counts transformers (4.53 and newer) taking the uncompiled function because it believes to be
     inside a compile.
     """
@@ -51,7 +51,7 @@ class Signs:
         self.counts: dict[str, Counts] = {}
         # Not attribute paths: the packages export a function under each of these modules' names.
         if backend == "aot_eager":
-            self._follow("uncompiled_call", "torch.nn.attention.flex_attention", "setup_compilation_env")
+            self._follow("math_attention", "torch.nn.attention.flex_attention", "setup_compilation_env")
         else:
             self._follow("math_attention", "torch._higher_order_ops.flex_attention", "math_attention")
         if attention == "transformers":

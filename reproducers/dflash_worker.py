@@ -159,48 +159,49 @@ class Thread:
                 )
 
 
-def all_work(thread: Thread, meeting: Meeting, warmed: bool) -> Callable[[Worker], None]:
-    """A worker's piece: what its thread does from start to end. ``warmed``: the cold steps were done beforehand."""
+def all_work(thread: Thread, threads: list[Thread], meeting: Meeting) -> Callable[[Worker], None]:
+    """A worker's piece: what its thread, one of ``threads``, does from start to end."""
     condition, threaded = thread.condition, thread.trial.side in THREADED
+    pattern, warmed = condition["pattern"], condition["mitigation"] == "warmup"
+
+    def warm_up(worker: Worker) -> None:
+        for each in threads:
+            with each.placed():
+                each.cold(worker)
+
+    def before_timing(worker: Worker) -> None:
+        if pattern == "staggered" and threaded:
+            thread.trial.stop.wait(thread.index * condition["stagger"])
+        if not warmed:
+            # In the hot pattern the cold steps are not the question: one thread at a time.
+            with thread.trial.alone if pattern == "hot" else nullcontext():
+                thread.cold(worker)
+        meeting.warmed()
+        if threaded and pattern != "hot":
+            thread.laps(worker, meeting.all_warm)
+        worker.meet()
+        if pattern == "hot" and thread.index == 0:
+            thread.compile_fresh(worker)
+            meeting.hot_done.set()
+        elif pattern == "hot" and threaded:
+            thread.laps(worker, meeting.hot_done.is_set)
+        worker.meet()
 
     def piece(worker: Worker) -> None:
-        pattern = condition["pattern"]
+        # The mitigation: every shape, forward and backward, in w0 alone. Not in a thread of its own, which would have
+        # to end before the others start (see Trial.work).
+        if warmed and thread.index == 0:
+            warm_up(worker)
+        worker.meet()
         with thread.placed():
             try:
-                worker.meet()
-                if pattern == "staggered" and threaded and thread.trial.stop.wait(thread.index * condition["stagger"]):
-                    return
-                if not warmed:
-                    # In the hot pattern the cold steps are not the question: one thread at a time.
-                    with thread.trial.alone if pattern == "hot" else nullcontext():
-                        thread.cold(worker)
-                meeting.warmed()
-                if threaded and pattern != "hot":
-                    thread.laps(worker, meeting.all_warm)
-                worker.meet()
-                if pattern == "hot" and thread.index == 0:
-                    thread.compile_fresh(worker)
-                    meeting.hot_done.set()
-                elif pattern == "hot" and threaded:
-                    thread.laps(worker, meeting.hot_done.is_set)
-                worker.meet()
+                before_timing(worker)
                 if thread.trial.side != "warmup":
                     thread.timed(worker)
                     thread.check(worker)
             finally:
                 if thread.losses:
                     thread.trial.events.emit("losses", thread=worker.name, values=thread.losses)
-
-    return piece
-
-
-def warm_up(threads: list[Thread]) -> Callable[[Worker], None]:
-    """The mitigation `warmup`: every thread's cold steps, forward and backward, in one thread before any starts."""
-
-    def piece(worker: Worker) -> None:
-        for thread in threads:
-            with thread.placed():
-                thread.cold(worker)
 
     return piece
 
