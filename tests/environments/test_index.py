@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -97,6 +99,20 @@ def test_a_refused_connection_and_an_unknown_host() -> None:
     assert refused is not None and "refuses connections" in refused.message
     unknown = SimpleIndex().reach("https://nowhere.invalid/simple")
     assert unknown is not None and "https://nowhere.invalid/simple is not known to this machine" in unknown.message
+
+
+def test_a_host_that_takes_no_connection_is_waited_for_once() -> None:
+    with socket.socket() as server, ExitStack() as clients:
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        for _ in range(4):  # more than its queue holds: the kernel answers no further one
+            client = clients.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(server.getsockname())
+        began = time.monotonic()
+        trouble = SimpleIndex(timeout=0.5).reach(f"http://127.0.0.1:{server.getsockname()[1]}/simple")
+        assert trouble is not None and "did not answer in time" in trouble.message
+        assert time.monotonic() - began < 0.9
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 500])

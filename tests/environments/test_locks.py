@@ -239,6 +239,17 @@ def test_pytorchs_own_index_is_taken_where_it_answers(
     assert absent.reason is Reason.NO_SUCH_VERSION
 
 
+def test_no_folder_beside_pytorchs_index_serves_another_variant(
+    tmp_path: Path, package_index: Index, pytorch: Callable[[str], Index]
+) -> None:
+    add_torch(pytorch("cu128"), Wheels(tmp_path / "official"), "2.11.0+cu128", "cu128")
+    beside = Wheels(tmp_path / "beside")
+    beside.wheel("torch", "2.11.0+cu130")
+    choice = IndexChoice(torch_backend="auto", urls=(package_index.url,), find_links=(str(beside.folder),))
+    lock = locked(resolve(request("torch==2.11.0", index=choice, cuda="cu128"), Uv(tmp_path / "cache")))
+    assert dict(lock.pins)["torch"] == "2.11.0+cu128"
+
+
 def test_pytorchs_index_that_refuses_is_told_apart_from_one_that_is_away(
     tmp_path: Path, package_index: Index, pytorch: Callable[[str], Index]
 ) -> None:
@@ -295,10 +306,12 @@ def test_a_local_tree_is_locked_by_its_content(uv: Uv, index: Index, tmp_path: P
     (source / ".git").mkdir()
     (source / ".git" / "HEAD").write_text("x")
     assert locked(resolve(wanted, uv)).address == first.address
-    tree(source, "loc", "1.6", files={"loc/__init__.py": "A = 2\n"})
+    # No file changes that uv looks at to tell whether what it has built is still good.
     (source / "prebuilt" / "loc-1.5-py3-none-any.whl").unlink()
+    Wheels(source / "prebuilt").wheel("loc", "1.6", requires=["alpha"])
+    index.add(Wheels(tmp_path / "wheels").wheel("alpha", "1.0"))
     second = locked(resolve(wanted, uv))
-    assert second.address != first.address and second.pins == (("loc", "1.6"),)
+    assert second.address != first.address and second.pins == (("alpha", "1.0"), ("loc", "1.6"))
 
 
 def test_a_git_requirement_is_pinned_to_its_commit(uv: Uv, index: Index, tmp_path: Path) -> None:

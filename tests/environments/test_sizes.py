@@ -14,6 +14,7 @@ sdist = { url = "http://x/alpha-1.0.tar.gz", size = 1000 }
 wheels = [
     { url = "http://x/alpha-1.0-cp311-cp311-win_amd64.whl", size = 7 },
     { url = "http://x/alpha-1.0-py3-none-any.whl", size = 20 },
+    { url = "http://x/alpha-1.0-py310-none-any.whl", size = 9 },
 ]
 
 [[packages]]
