@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import shlex
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -173,6 +174,10 @@ class Settings:
         if self.file.base is None:
             return None
         with self.document.at("base"):
+            # A bare word is a command, as in a shell: the host's own `python3`.
+            command = None if "/" in self.file.base else shutil.which(self.file.base)
+            if command is not None:
+                return command
             path = existing(self.file.base, self.folder, "an interpreter, or a folder with bin/python in it")
             if path.is_dir():
                 path = existing("bin/python", path, "a folder with bin/python in it, or an interpreter")
