@@ -1,8 +1,8 @@
 """Threads and torch.compile, on any machine: does a compile in one thread harm the calls of another?
 
   hot          w0 compiles new functions (forward + backward), the others only call a warm one of their own
-  barrier      all threads are released together on a function that is new to all of them, again and again
-  separate     each thread compiles functions of its own
+  barrier      all threads are released together on a function that is new to all of them, and go on calling it
+  separate     each thread compiles functions of its own and goes on calling each
   flex-choice  w0 compiles as in hot, the others call transformers' compile_friendly_flex_attention (forward only);
                counted per thread: how often it ran unfused, by two signs that do not depend on each other
 
@@ -35,7 +35,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "backend": {"default": "aot_eager", "choices": ["aot_eager", "inductor"], "help": "backend of torch.compile"},
     "device": {"default": "auto", "choices": ["auto", "cpu", "cuda"], "help": "where the tensors are"},
     "functions": {"default": 8, "min": 1, "max": 100000, "help": "functions that a compiling thread compiles"},
-    "calls": {"default": 100, "min": 1, "max": 1000000, "help": "fewest warm calls of a thread that only calls"},
+    "calls": {"default": 100, "min": 1, "max": 1000000, "help": "fewest warm calls of a function"},
 }
 
 LAYERS = 4
@@ -141,28 +141,30 @@ class Race:
             learner.step(function, warm=True)
         learner.report(1 + self._calls)
 
+    def _cold_then_warm(self, learner: Learner, function: Function) -> None:
+        learner.step(function, warm=False)
+        for _ in range(self._calls):
+            learner.step(function, warm=True)
+
     def separate(self, worker: Worker) -> None:
-        """Compile functions of one's own and call each twice."""
+        """Compile functions of one's own and go on calling each."""
         learner = self._learner(worker)
         worker.meet()
         for index in range(self._functions):
             if worker.stopping:
                 return
-            function = self._compiled(f"{worker.name}_{index}")
-            learner.step(function, warm=False)
-            learner.step(function, warm=True)
-        learner.report(2 * self._functions)
+            self._cold_then_warm(learner, self._compiled(f"{worker.name}_{index}"))
+        learner.report(self._functions * (1 + self._calls))
 
     def together(self, shared: list[Function], worker: Worker) -> None:
-        """Call functions that are new to all threads, released together on each."""
+        """Call functions that are new to all threads, released together on each, and go on calling each."""
         learner = self._learner(worker)
         for function in shared:
             worker.meet()
             if worker.stopping:
                 return
-            learner.step(function, warm=False)
-            learner.step(function, warm=True)
-        learner.report(2 * self._functions)
+            self._cold_then_warm(learner, function)
+        learner.report(self._functions * (1 + self._calls))
 
     def attention(self, signs: Signs, worker: Worker) -> None:
         """Call the library's flex attention without gradients, and count how it ran after the first call."""
