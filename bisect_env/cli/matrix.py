@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import threading
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -24,12 +25,13 @@ from bisect_env.engine.run import Engine
 from bisect_env.engine.settings import Settings
 from bisect_env.environments.index import SimpleIndex
 from bisect_env.environments.uv import Uv
-from bisect_env.errors import BadInput, ExitCode
+from bisect_env.errors import BadInput, ExitCode, InfrastructureError
 from bisect_env.matrix.cells import Matrix
 from bisect_env.matrix.loading import load
 from bisect_env.report import dry_run, machine, summary, table
 from bisect_env.report.progress import LineReporter, LiveReporter
 from bisect_env.store.database import Store
+from bisect_env.trials import gpu, reproducers
 from bisect_env.verdicts.records import Headline
 
 VERDICTS = [headline.value.lower().replace(" ", "-") for headline in Headline]
@@ -91,23 +93,23 @@ def command(
     """
     wanted = _verdicts(fail_on)
     table.check_format(fmt)
+    for option, path in (("--json", None if json_path in (None, "-") else Path(str(json_path))), ("--output", output)):
+        _check_writable(option, path)
     chosen, why = (file, "") if file is not None else default_matrix(gpus)
+    gpu.devices(gpus)  # Says now what is wrong with the selection.
     matrix = _narrowed(load(chosen, SimpleIndex()), patterns, trials, controls)
+    reproducer = reproducers.prepare(matrix.reproducer)
     settings = Settings(root.absolute(), seed, fresh, allow_busy, gpus, max_race_rate)
     console = Console(stderr=True, highlight=False)
     reporter = LiveReporter(console) if console.is_terminal else LineReporter(console)
-    if why:
-        reporter.note(why)
-    for note in matrix.notes:
-        reporter.note(note)
     stop = threading.Event()
-    interrupted = False
-    with (
-        ends_cleanly(),
-        Store(settings.root / STORE_FILE) as store,
-        reporter if isinstance(reporter, LiveReporter) else nullcontext(),
-    ):
-        engine = Engine(matrix, settings, store, Uv(), reporter, stop)
+    ended: BaseException | None = None
+    # All input is checked: only now is anything written.
+    with ends_cleanly(), Store(settings.root / STORE_FILE) as store, reporter:
+        for note in (why, *matrix.notes):
+            if note:
+                reporter.note(note)
+        engine = Engine(matrix, reproducer, settings, store, Uv(), reporter, stop)
         if dry:
             engine.prepare()
             forecasts, needed, free = forecast(engine)
@@ -116,18 +118,31 @@ def command(
         versions = {"bisect-env": __version__, "python": sys.version.split()[0]}
         run_id = store.start_run(matrix.name, matrix.path, sys.argv[1:], seed, versions)
         try:
-            results = engine.run(run_id)
+            engine.run(run_id)
             store.end_run(run_id, "completed")
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, InfrastructureError) as error:
             stop.set()
-            interrupted = True
-            store.end_run(run_id, "interrupted")
-            results = engine.results()
+            ended = error
+            with suppress(InfrastructureError):
+                store.end_run(run_id, "interrupted" if isinstance(error, KeyboardInterrupt) else "failed")
+        results = engine.results()
     _print(results, matrix, settings, fmt, json_path, output)
-    if interrupted:
+    if isinstance(ended, InfrastructureError):
+        raise ended
+    if ended is not None:
         click.echo("Interrupted. What was measured is kept: the same command goes on from there.", err=True)
         return ExitCode.INTERRUPTED
     return ExitCode.REGRESSION if wanted & {result.verdict.headline for result in results} else ExitCode.PASSED
+
+
+def _check_writable(option: str, path: Path | None) -> None:
+    """A report that cannot be written must not be found out after an hour of trials."""
+    if path is None:
+        return
+    if not path.parent.is_dir():
+        raise BadInput(option, "", f"{path}: there is no folder {path.parent}", "a file in a folder that exists")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise BadInput(option, "", f"{path}: no permission to write it", "a file that you may write")
 
 
 def _print(

@@ -35,6 +35,7 @@ def forecast(engine: Engine) -> tuple[tuple[Forecast, ...], int, int]:
 
 
 def _of(engine: Engine, state: CellState) -> Forecast:
+    assert state.lock is not None, "the engine is prepared"
     built = (
         isinstance(state.lock, Lock) and building.find(state.lock.address, state.lock, engine.settings.root) is not None
     )

@@ -6,22 +6,23 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bisect_env.engine import prepare
 from bisect_env.engine.plan import Slot, next_round, silence_limit
 from bisect_env.engine.progress import Reporter
 from bisect_env.engine.results import Result
 from bisect_env.engine.settings import Settings
-from bisect_env.engine.trialing import Bench, run_trial
+from bisect_env.engine.trialing import Bench, needs_warm_up, run_trial, warm_up
+from bisect_env.engine.turn import turn
 from bisect_env.environments.records import Environment, Lock, Unavailable
 from bisect_env.environments.uv import Uv
 from bisect_env.errors import InfrastructureError
 from bisect_env.matrix.cells import Cell, EnvironmentRequest, Matrix
 from bisect_env.store.database import Store
 from bisect_env.store.trials import StoredTrial
-from bisect_env.trials import gpu, reproducers
-from bisect_env.trials.records import Outcome, Side, TrialRecord
+from bisect_env.trials import gpu
+from bisect_env.trials.records import Outcome, Reproducer, Side, TrialRecord
 from bisect_env.verdicts.looks import Design, finished, next_needed
 from bisect_env.verdicts.records import Headline, Verdict
 from bisect_env.verdicts.verdict import judge, without_environment
@@ -37,9 +38,9 @@ class CellState:
     """What the engine knows of one cell while it runs."""
 
     cell: Cell
-    lock: Lock | Unavailable
-    environment: Environment | Unavailable | None
-    samples: list[StoredTrial]
+    lock: Lock | Unavailable | None = None
+    environment: Environment | Unavailable | None = None
+    samples: list[StoredTrial] = field(default_factory=list)
     hung: bool = False
     """A trial hung under the first limit; from then on the limit is tripled."""
 
@@ -58,18 +59,24 @@ class Engine:
     """Runs a matrix. Not for more than one run; ``stop`` may be set from anywhere and ends it within a second."""
 
     def __init__(
-        self, matrix: Matrix, settings: Settings, store: Store, uv: Uv, reporter: Reporter, stop: threading.Event
+        self,
+        matrix: Matrix,
+        reproducer: Reproducer,
+        settings: Settings,
+        store: Store,
+        uv: Uv,
+        reporter: Reporter,
+        stop: threading.Event,
     ) -> None:
-        self.matrix, self.settings, self.store = matrix, settings, store
+        self.matrix, self.reproducer, self.settings, self.store = matrix, reproducer, settings, store
         self.uv, self.reporter, self.stop = uv, reporter, stop
-        self.reproducer = reproducers.prepare(matrix.reproducer)
         self.design = Design(
             trials=matrix.trials,
             controls=matrix.controls,
             slow_below=matrix.slow_below,
             max_race_rate=settings.max_race_rate,
         )
-        self.states: list[CellState] = []
+        self.states = [CellState(cell) for cell in matrix.cells]
 
     def sweep(self) -> None:
         """Remove what killed runs left behind: their trials' folders."""
@@ -78,34 +85,41 @@ class Engine:
             self.store.clear_in_flight(left.trial_id)
 
     def run(self, run_id: str) -> tuple[Result, ...]:
-        """Resolve, build, and run trials until every cell is finished.
+        """Resolve, build, and run trials until every cell is finished; what the store holds is not done again.
 
         Raises:
             InfrastructureError: the disk is too small, or the machine failed several times in a row.
             KeyboardInterrupt: after every child has been ended; what was measured is in the store.
         """
         self.sweep()
-        if self.settings.fresh:
-            self.store.retire([cell.key for cell in self.matrix.cells])
-        self.prepare()
-        self._build()
-        self._measure(run_id)
+        if not self.settings.fresh:
+            self.prepare()
+            if not self._unfinished():
+                return self.results()
+        about = f"run {run_id} of {self.matrix.name}"
+        with turn(self.settings.root, about, self.stop, self.reporter.note) as waited:
+            if self.settings.fresh:
+                self.store.retire([cell.key for cell in self.matrix.cells])
+            if self.settings.fresh or waited:
+                self.prepare()
+            self._build()
+            self._measure(run_id)
         return self.results()
 
     def prepare(self) -> None:
         """Resolve every cell and load what the store holds of it."""
         cells = self.matrix.cells
         locks = prepare.resolve(cells, self.store, self.uv, self.reporter, self.stop, self.settings.fresh)
-        self.states = []
+        states = []
         for cell in cells:
             self.store.put_cell(cell, self.matrix.name)
-            lock = locks[cell.request.key]
-            state = CellState(cell, lock, None, [])
+            state = CellState(cell, locks[cell.request.key])
             if state.address is not None:
                 state.samples = self._stored(cell, state.address)
                 state.environment = self.store.unavailable(cell.key, state.address, retry_transient=True)
                 state.hung = any(record.hang_kind for record in state.records)
-            self.states.append(state)
+            states.append(state)
+        self.states = states
 
     def _stored(self, cell: Cell, address: str) -> list[StoredTrial]:
         names = frozenset(device.name for device in gpu.devices(self.settings.gpus))
@@ -185,22 +199,15 @@ class Engine:
         self.reporter.trial_ended(state.cell, record, "not counted: under the profiler")
 
     def _run_slot(self, bench: Bench, state: CellState, slot: Slot) -> None:
-        assert isinstance(state.environment, Environment)
-        total = self.design.trials if slot.side is Side.THREADS else self.design.controls
-        limits = self.matrix.limits
-        for _ in range(RETRIES):
-            silences = [r.longest_silence for r in state.records if r.side is Side.SERIAL and r.outcome in _ENDED]
-            silence = silence_limit(limits.silence, limits.first_silence, silences, state.hung)
-            self.reporter.trial_started(slot.cell, slot.side, slot.index + 1, total)
-            confirmed = state.hung
-            record = run_trial(bench, slot, state.environment, silence, counts_hang=confirmed)
-            state.samples.append(StoredTrial(record, slot.index, bench.run_id))
-            if record.hang_kind and not confirmed:
-                state.hung = True
-                self.reporter.trial_ended(slot.cell, record, "hung; tried again with three times the limit")
-                continue
-            note = f"not counted: {record.message}" if record.outcome is Outcome.INFRA else ""
-            self.reporter.trial_ended(slot.cell, record, note)
+        """Run the trial until it counts.
+
+        Raises:
+            InfrastructureError: it never did, or trying again cannot help.
+        """
+        for attempt in range(1, RETRIES + 1):
+            last = attempt == RETRIES
+            warmed = self._warm_up(bench, state)
+            record = warmed if warmed and warmed.outcome is Outcome.INFRA else self._attempt(bench, state, slot, last)
             if record.outcome is not Outcome.INFRA:
                 return
             if record.aborted:
@@ -209,6 +216,39 @@ class Engine:
             f"{slot.cell.id}: a trial failed for a reason that says nothing about the cell: {record.message}\n"
             "  What was measured so far is kept: the same command goes on from there."
         )
+
+    def _attempt(self, bench: Bench, state: CellState, slot: Slot, last: bool) -> TrialRecord:
+        """One try at a trial. On a GPU that is always throttled the ``last`` one counts: its figures say so."""
+        assert isinstance(state.environment, Environment)
+        total = self.design.trials if slot.side is Side.THREADS else self.design.controls
+        limits = self.matrix.limits
+        silences = [r.longest_silence for r in state.records if r.side is Side.SERIAL and r.outcome in _ENDED]
+        confirmed = state.hung
+        silence = silence_limit(limits.silence, limits.first_silence, silences, tripled=confirmed)
+        self.reporter.trial_started(slot.cell, slot.side, slot.index + 1, total)
+        record = run_trial(bench, slot, state.environment, silence, counts_hang=confirmed, counts_slowed=last)
+        state.samples.append(StoredTrial(record, slot.index, bench.run_id))
+        note = f"not counted: {record.message}" if record.outcome is Outcome.INFRA else ""
+        if record.hang_kind and not confirmed:
+            state.hung = True
+            note = "hung; tried again with three times the limit"
+        self.reporter.trial_ended(slot.cell, record, note)
+        return record
+
+    def _warm_up(self, bench: Bench, state: CellState) -> TrialRecord | None:
+        """Prepare the cell's compile cache when it wants one; None when there is nothing to do.
+
+        One that failed is not tried again: what breaks it breaks the controls too.
+        """
+        assert isinstance(state.environment, Environment)
+        failed = any(r.side is Side.WARMUP and r.outcome not in (Outcome.CLEAN, Outcome.INFRA) for r in state.records)
+        if failed or not needs_warm_up(bench, state.cell, state.environment):
+            return None
+        self.reporter.trial_started(state.cell, Side.WARMUP, 1, 1)
+        record = warm_up(bench, state.cell, state.environment)
+        state.samples.append(StoredTrial(record, 0, bench.run_id))
+        self.reporter.trial_ended(state.cell, record, "not counted: it fills the compile cache")
+        return record
 
     def _verdict(self, state: CellState) -> Verdict:
         if isinstance(state.lock, Unavailable):

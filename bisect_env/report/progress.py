@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -37,6 +38,12 @@ class LineReporter(Reporter):
         self.began = time.monotonic()
         self.total, self.done = 0, 0
         self.lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Nothing is left on the screen that would have to be cleared."""
 
     def _say(self, text: str) -> None:
         minutes, seconds = divmod(int(time.monotonic() - self.began), 60)
@@ -94,11 +101,12 @@ class LiveReporter(LineReporter):
         self.task = self.progress.add_task("", total=None)
         self.tally: Counter[str] = Counter()
 
-    def __enter__(self) -> LiveReporter:
+    def __enter__(self) -> Self:
         self.progress.start()
         return self
 
     def __exit__(self, *exc: object) -> None:
+        """Take the bar away; the lines stay."""
         self.progress.stop()
 
     def phase(self, name: str, total: int) -> None:
