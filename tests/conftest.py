@@ -11,6 +11,7 @@ import pytest
 
 from bisect_env.environments.uv import Uv
 from tests.support.index import Index
+from tests.support.racing import World
 from tests.support.wheels import Wheels
 
 
@@ -52,3 +53,11 @@ def uv_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def uv(uv_cache: Path) -> Uv:
     """uv with the session's cache and nothing learnt yet."""
     return Uv(uv_cache)
+
+
+@pytest.fixture
+def world(tmp_path: Path, index: Index, wheels: Wheels, uv_cache: Path) -> World:
+    """A project in a folder of its own, with an empty index, for tests that run the command line as a user would."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return World(folder, index, wheels, uv_cache)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from tabulate import tabulate
 
-from bisect_env.cli.common import STORE_FILE, root_option
+from bisect_env.cli.common import STORE_FILE, root_option, say
 from bisect_env.engine import cleaning
 from bisect_env.engine.disk import size
 from bisect_env.environments.records import Lock
@@ -25,15 +25,15 @@ def command(root: Path, dry: bool, everything: bool) -> None:
     Results are never removed. An environment that a later run needs is built again, in seconds while uv still has its
     packages; `uv cache prune` and `uv cache clean` free those.
     """
-    root = root.absolute()
     if not (root / STORE_FILE).exists():
         raise BadInput("--store", str(root), "there is no store", "the folder of an earlier run")
+    root = root.absolute()
     with Store(root / STORE_FILE) as store:
         in_use = {lock.address for lock in store.locks() if isinstance(lock, Lock)}
         running = {flight.trial_id for flight in store.in_flight()}
         items = cleaning.survey(root, in_use, running)
     if not items:
-        click.echo("Nothing is built and nothing is cached.")
+        say("Nothing is built and nothing is cached.")
         return
     rows, freed = [], 0
     for item in items:
@@ -43,5 +43,5 @@ def command(root: Path, dry: bool, everything: bool) -> None:
         if goes:
             freed += item.own_bytes if dry else cleaning.remove(item, root)
         rows.append((item.kind, item.name, size(item.own_bytes), "yes" if item.used else "no", fate))
-    click.echo(tabulate(rows, ["what", "name", "its own", "used", ""], disable_numparse=True))
-    click.echo(f"\n{'Would free' if dry else 'Freed'} {size(freed)}. uv's own cache is not touched.")
+    say(tabulate(rows, ["what", "name", "its own", "used", ""], disable_numparse=True))
+    say(f"\n{'Would free' if dry else 'Freed'} {size(freed)}. uv's own cache is not touched.")

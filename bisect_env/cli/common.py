@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +30,15 @@ def root_option(function: Command) -> Command:
         help="Folder of the environments, the prepared compile caches and the stored trials.",
     )
     return option(function)
+
+
+def say(text: str) -> None:
+    """Print the result. A reader that went away (``| head``) changes no exit code."""
+    try:
+        click.echo(text)
+    except BrokenPipeError:
+        # Or the flush at exit would complain.
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
 
 
 @contextmanager

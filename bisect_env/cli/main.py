@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 
 import click
@@ -67,8 +66,4 @@ def main(args: list[str] | None = None) -> None:
     except BisectEnvError as error:
         click.echo(f"bisect-env: {error}", err=True)
         code = error.exit_code
-    except BrokenPipeError:
-        # The reader went away (`| head`): not an error. Point stdout elsewhere, or its flush at exit would complain.
-        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
-        code = ExitCode.PASSED
     sys.exit(int(code or 0))

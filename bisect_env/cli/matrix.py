@@ -17,7 +17,7 @@ import click
 from rich.console import Console
 
 from bisect_env import __version__
-from bisect_env.cli.common import STORE_FILE, ends_cleanly, root_option
+from bisect_env.cli.common import STORE_FILE, ends_cleanly, root_option, say
 from bisect_env.engine.defaults import default_matrix
 from bisect_env.engine.forecast import forecast
 from bisect_env.engine.results import Result
@@ -113,7 +113,7 @@ def command(
         if dry:
             engine.prepare()
             forecasts, needed, free = forecast(engine)
-            click.echo(dry_run.describe(forecasts, needed, free))
+            say(dry_run.describe(forecasts, needed, free))
             return ExitCode.PASSED
         versions = {"bisect-env": __version__, "python": sys.version.split()[0]}
         run_id = store.start_run(matrix.name, matrix.path, sys.argv[1:], seed, versions)
@@ -159,9 +159,9 @@ def _print(
     sentence = summary.sentence(results, settings.max_race_rate)
     document = machine.document(results, matrix, settings.max_race_rate)
     if json_path == "-":
-        click.echo(json.dumps(document, indent=2))
+        say(json.dumps(document, indent=2))
     else:
-        click.echo(f"{text}\n\n{sentence}")
+        say(f"{text}\n\n{sentence}")
     if json_path not in (None, "-"):
         Path(str(json_path)).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     if output is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from bisect_env.cli.common import STORE_FILE, root_option
+from bisect_env.cli.common import STORE_FILE, root_option, say
 from bisect_env.engine.results import Result
 from bisect_env.environments.records import Lock, Unavailable
 from bisect_env.errors import BadInput
@@ -34,7 +34,7 @@ def command(name: str, root: Path) -> None:
     if not path.exists():
         raise BadInput("--store", str(root), "there is no store", "the folder of an earlier run, or run a matrix first")
     with Store(path) as store:
-        click.echo(_text(store, _only(store.find(name), name)))
+        say(_text(store, _only(store.find(name), name)))
 
 
 def _only(matches: list[Match], name: str) -> Match:

@@ -68,6 +68,8 @@ class Process:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=inherited,
+                # What is preloaded there would write into the trial's output, were it only that it cannot be loaded.
+                env={name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "LD_AUDIT")},
                 pass_fds=(inherited,),
                 start_new_session=True,
             )
