@@ -24,6 +24,7 @@ package and end with its exit code, which `session.run` would turn into 1.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -45,10 +46,14 @@ nox.options.error_on_missing_interpreters = True
 
 def bisect_env(*args: str) -> None:
     """Run the command line in a process of its own, and end with its exit code when that is not 0."""
-    try:
-        code = subprocess.run([sys.executable, "-m", "bisect_env", *args], cwd=ROOT, check=False).returncode
-    except KeyboardInterrupt:
-        code = 130
+    process = subprocess.Popen([sys.executable, "-m", "bisect_env", *args], cwd=ROOT)
+    # A terminal's Ctrl-C reaches it too, the end of a CI job does not. Either way it ends its children and prints what
+    # it has measured: that is waited for.
+    interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    terminate = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    code = process.wait()
+    signal.signal(signal.SIGINT, interrupt)
+    signal.signal(signal.SIGTERM, terminate)
     if code:
         raise SystemExit(code)
 

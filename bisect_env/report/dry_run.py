@@ -9,7 +9,7 @@ from tabulate import tabulate
 from bisect_env.engine.disk import size
 from bisect_env.engine.forecast import Forecast
 from bisect_env.environments.records import Lock, Unavailable
-from bisect_env.report.progress import first_line
+from bisect_env.report.rows import cut
 
 
 def describe(forecasts: Sequence[Forecast], disk_bytes: int, free_bytes: int) -> str:
@@ -29,9 +29,7 @@ def describe(forecasts: Sequence[Forecast], disk_bytes: int, free_bytes: int) ->
 
 def _reasons(forecasts: Sequence[Forecast]) -> list[str]:
     reasons = dict.fromkeys(
-        f"{item.cell.id}: {first_line(item.lock.message, 300)}"
-        for item in forecasts
-        if isinstance(item.lock, Unavailable)
+        f"{item.cell.id}: {cut(item.lock.message, 300)}" for item in forecasts if isinstance(item.lock, Unavailable)
     )
     return [*reasons, ""] if reasons else []
 

@@ -14,6 +14,7 @@ from bisect_env.engine.disk import size
 from bisect_env.engine.progress import Reporter
 from bisect_env.environments.records import Environment, Lock, Unavailable
 from bisect_env.matrix.cells import Cell
+from bisect_env.report.rows import cut
 from bisect_env.trials.records import Outcome, Side, TrialRecord
 from bisect_env.verdicts.records import Verdict
 
@@ -27,6 +28,8 @@ STYLES = {
     "skipped": "dim",
     "infra": "cyan",
 }
+SIGNATURE, REASON = 120, 300
+"""Most characters of a fault and of a reason in a line; the table and `bisect-env show` have all."""
 PHASES = {"resolve": "Resolving", "build": "Building", "trials": "Trials"}
 
 
@@ -67,7 +70,7 @@ class LineReporter(Reporter):
     def building(self, label: str, lock: Lock) -> None:
         """Say what is being built, since it may take minutes."""
         download = f", {size(lock.download_bytes)} to download unless cached" if lock.download_bytes else ""
-        self._say(f"building {label}: {len(lock.pins)} distributions{download}")
+        self._say(f"building {label}: {distributions(lock)}{download}")
 
     def built(self, label: str, result: Environment | Unavailable, seconds: float) -> None:
         """Say that it stands, or why it does not."""
@@ -154,19 +157,24 @@ class LiveReporter(LineReporter):
 def resolved_line(label: str, result: Lock | Unavailable, seconds: float) -> str:
     """What resolving a request came to."""
     if isinstance(result, Unavailable):
-        return f"UNRESOLVABLE {label}: {result.reason}: {first_line(result.message)}"
+        return f"UNRESOLVABLE {label}: {result.reason}: {cut(result.message, REASON)}"
     remarks = "; ".join((*result.marks, *result.notes))
     variant = f", {result.cuda}" if result.cuda else ""
-    return f"resolved {label}: {len(result.pins)} distributions{variant} in {seconds:.1f} s" + (
+    return f"resolved {label}: {distributions(result)}{variant}, in {seconds:.1f} s" + (
         f" ({remarks})" if remarks else ""
     )
+
+
+def distributions(lock: Lock) -> str:
+    """How many distributions a lock installs, in words."""
+    return f"{len(lock.pins)} distribution{'s' * (len(lock.pins) != 1)}"
 
 
 def built_line(label: str, result: Environment | Unavailable, seconds: float) -> str:
     """What building an environment came to."""
     if isinstance(result, Unavailable):
         verdict = "IMPORT-FAILED" if result.stage == "import" else "BUILD-FAILED"
-        return f"{verdict} {label}: {first_line(result.message)}"
+        return f"{verdict} {label}: {cut(result.message, REASON)}"
     return f"built {label} in {seconds:.1f} s"
 
 
@@ -174,13 +182,7 @@ def trial_line(cell: Cell, record: TrialRecord, note: str) -> str:
     """One trial in a line: what, how it ended, how long it took."""
     text = f"{cell.id} {record.side}: {record.outcome} in {record.seconds:.1f} s"
     if record.failures:
-        text += f": {first_line(str(record.failures[0].signature))}"
+        text += f": {cut(str(record.failures[0].signature), SIGNATURE)}"
     elif record.message and not note:
-        text += f": {first_line(record.message)}"
-    return f"{text} ({first_line(note, 200)})" if note else text
-
-
-def first_line(text: str, width: int = 120) -> str:
-    """The first line of a text, cut to a width."""
-    line = text.strip().splitlines()[0] if text.strip() else ""
-    return line if len(line) <= width else line[: width - 3] + "..."
+        text += f": {cut(record.message, SIGNATURE)}"
+    return f"{text} ({cut(note, REASON)})" if note else text
