@@ -363,4 +363,4 @@ def check_attention(
             (f"attention gradient of {name}", mine, its.grad, backward)
             for name, mine, its in zip(("query", "key", "value"), found, wide, strict=True)
         ]
-    return [(name, float((mine.double() - its).norm() / its.norm()), limit) for name, mine, its, limit in pairs]
+    return [(name, float((mine.detach().double() - its).norm() / its.norm()), limit) for name, mine, its, limit in pairs]
