@@ -10,10 +10,11 @@
 #     "pydantic>=2.9",
 #     "pypi-simple>=1.6",
 #     "pyyaml>=6.0.1",
+#     "requests>=2.31",
 #     "rich>=13.9",
 #     "scipy>=1.13",
 #     "tabulate>=0.9",
-#     "uv>=0.9",
+#     "uv>=0.13",
 # ]
 # ///
 """Sessions: `nox -s matrix` is the main job, `nox -s tests` the tests, `nox -l` lists the rest.

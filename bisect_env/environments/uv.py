@@ -71,15 +71,29 @@ class Finished:
         return self.ended == "itself" and self.status == 0
 
 
+OLDEST = (0, 13)
+"""First uv that tells as JSON what a dry run would install (``pip install --dry-run --output-format json``)."""
+
+
 def find_uv() -> Path:
-    """The uv that belongs to this Python, else the one on PATH. Raises InfrastructureError when there is none."""
+    """The uv that belongs to this Python, else the one on PATH.
+
+    Raises:
+        InfrastructureError: there is none, or it is older than ``OLDEST``.
+    """
+    advice = "install a current one beside bisect-env (`python -m pip install --upgrade uv`)"
+    found = shutil.which("uv")
     with suppress(ImportError, FileNotFoundError):
         from uv import find_uv_bin
 
-        return Path(find_uv_bin())
-    found = shutil.which("uv")
+        found = find_uv_bin()
     if found is None:
-        raise InfrastructureError("uv was not found: install it beside bisect-env (`python -m pip install uv`)")
+        raise InfrastructureError(f"uv was not found: {advice}")
+    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False, timeout=60).stdout
+    version = re.match(r"uv (\d+)\.(\d+)", said)
+    if version is None or tuple(map(int, version.groups())) < OLDEST:
+        wanted = ".".join(map(str, OLDEST))
+        raise InfrastructureError(f"{found} is {said.strip() or 'no uv that answers'}; {wanted} is needed: {advice}")
     return Path(found)
 
 

@@ -72,7 +72,8 @@ def recommended(row: Row, max_race_rate: float) -> bool:
 def _missing(row: Row) -> str:
     verdict = row.verdict
     if verdict.headline is not Headline.FULL or verdict.threads is None or verdict.bound is None:
-        more = f", {verdict.missing} more trials needed" if verdict.missing else ""
+        trials = "trial" if verdict.missing == 1 else "trials"
+        more = f", {verdict.missing} more {trials} needed" if verdict.missing else ""
         return verdict.text + more
     text = f"{verdict.text} {verdict.threads.k}/{verdict.threads.n}, below {percent(verdict.bound)}"
     if verdict.missing:

@@ -172,9 +172,10 @@ def _full(facts: Facts) -> Verdict:
     text = f"0/{n}: a race rate below {percent(base.bound or 0.0)} at {percent(design.confidence)}"
     if missing:
         text += f"; {missing} more clean trials would show it to be below {percent(design.max_race_rate)}"
+    marks = base.marks
     if not facts.finished:
-        text += f"; {n} of {design.trials} planned threaded trials are in"
-    return replace(base, missing=missing, reason=text)
+        marks = (*marks, f"not finished: {n} of {design.trials} planned threaded trials are in")
+    return replace(base, missing=missing, reason=text, marks=marks)
 
 
 _RULES: tuple[Callable[[Facts], Verdict | None], ...] = (

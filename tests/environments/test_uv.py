@@ -14,7 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bisect_env.environments.uv import Finished, Uv, credentials_of, index_environment, redacted, uv_environment
+from bisect_env.environments.uv import (
+    Finished,
+    Uv,
+    credentials_of,
+    find_uv,
+    index_environment,
+    redacted,
+    uv_environment,
+)
 from bisect_env.errors import InfrastructureError
 from bisect_env.matrix.cells import IndexChoice
 from tests.support.index import Index
@@ -193,3 +201,16 @@ def test_a_uv_that_cannot_be_started_says_so(tmp_path: Path) -> None:
 def test_the_seconds_it_took(uv: Uv) -> None:
     finished = uv.run(["--version"])
     assert finished.ok and finished.stdout.startswith("uv ") and 0 < finished.seconds < 30
+
+
+@pytest.mark.parametrize(("said", "named"), [("uv 0.12.24 (x86_64)", "0.12.24"), ("", "no uv that answers")])
+def test_a_uv_that_is_too_old_is_refused(
+    said: str, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = tmp_path / "uv"
+    old.write_text(f"#!/bin/sh\necho '{said}'\n")
+    old.chmod(0o755)
+    monkeypatch.setattr("uv.find_uv_bin", lambda: str(old))
+    with pytest.raises(InfrastructureError, match=r"0\.13 is needed") as refused:
+        find_uv()
+    assert named in str(refused.value) and "--upgrade uv" in str(refused.value)

@@ -132,12 +132,19 @@ def test_wrong_losses_are_compared_by_seed() -> None:
 
 def test_marks() -> None:
     warm = Condition.of({"cache": "warm"})
-    found = judge(cell("..", "..", condition=warm, cache_misses=3, exposures=0), SIX)
+    two = Design(2, 2)
+    found = judge(cell("..", "..", "..", condition=warm, cache_misses=3, exposures=0), two)
     assert [mark.split(":")[0] for mark in found.marks] == [
         "the compile cache was not warm",
         "no call was made while another thread compiled",
     ]
-    assert judge(cell("..", "..", exposures=4), SIX).marks == ()
+    assert judge(cell("..", "..", "..", exposures=4), two).marks == ()
+
+
+def test_a_full_cell_that_is_not_finished_says_so() -> None:
+    found = judge(cell("..", "..", ".."), SIX)
+    assert found.headline is Headline.FULL
+    assert found.marks == ("not finished: 2 of 6 planned threaded trials are in",)
     assert judge(cell("..", "..", exposures=4), SIX).exposures == 8
 
 
