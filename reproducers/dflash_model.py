@@ -363,4 +363,5 @@ def check_attention(
             (f"attention gradient of {name}", mine, its.grad, backward)
             for name, mine, its in zip(("query", "key", "value"), found, wide, strict=True)
         ]
-    return [(name, float((mine.detach().double() - its).norm() / its.norm()), limit) for name, mine, its, limit in pairs]
+    errors = [float((mine.detach().double() - its).norm() / its.norm()) for _, mine, its, _ in pairs]
+    return [(name, error, limit) for (name, _, _, limit), error in zip(pairs, errors, strict=True)]
