@@ -15,14 +15,14 @@ RESERVE = 2 * 2**30
 
 
 def needed_bytes(locks: Sequence[Lock]) -> int:
-    """Upper estimate of what building these locks takes: every wheel downloaded and unpacked once, none cached yet."""
-    distributions: dict[tuple[str, str], None] = {}
+    """Upper estimate of what building these locks takes: every wheel fetched and unpacked once, none cached yet."""
+    seen: set[tuple[str, str]] = set()
     total = 0
     for lock in locks:
-        new = [pin for pin in lock.pins if pin not in distributions]
-        distributions.update(dict.fromkeys(new))
-        if lock.download_bytes is not None and lock.pins:
-            total += usage.estimate_bytes(int(lock.download_bytes * len(new) / len(lock.pins)))
+        fetched = dict(lock.downloads or ())
+        new = [pin for pin in lock.pins if pin not in seen]
+        seen.update(new)
+        total += usage.estimate_bytes(sum(fetched.get(name, 0) for name, _ in new))
     return total
 
 

@@ -97,7 +97,7 @@ class _Compilation:
             cuda=variants.cuda_of(pins),
             address=address_of(text, build_text, self.interpreter),
             notes=self._notes(),
-            download_bytes=self._download_bytes(pins, locked),
+            downloads=self._downloads(pins, locked),
             torch_backend=self.index.torch_backend,
             build_text=build_text,
             trees=found,
@@ -164,11 +164,11 @@ class _Compilation:
         names = ", ".join(sorted(self.undated))
         return (f"as_of does not hold for {names}: the index publishes no upload dates for it",)
 
-    def _download_bytes(self, pins: Sequence[Pin], locked: Sequence[LockedLine]) -> int | None:
+    def _downloads(self, pins: Sequence[Pin], locked: Sequence[LockedLine]) -> tuple[tuple[str, int], ...] | None:
         """One more call, answered from the cache that the resolution has just filled. Not knowing is no failure."""
         indexed = {line.name for line in locked if line.version is not None}
         lines = requirements.constraints(pin for pin in pins if pin[0] in indexed)
         finished = self._compile(["--no-deps", "--format", "pylock.toml"], lines, offline=True)
         with suppress(ValueError):
-            return sizes.download_bytes(finished.stdout, sizes.tags_of(self.interpreter)) if finished.ok else None
+            return sizes.downloads(finished.stdout, sizes.tags_of(self.interpreter)) if finished.ok else None
         return None

@@ -68,8 +68,8 @@ class Lock:
     """What the table must say of the environment, for example an accepted deviation from the base's pins."""
     notes: tuple[str, ...] = ()
     """For example: which index was exempt from ``as_of``, or that the package index served the variant."""
-    download_bytes: int | None = None
-    """Sum of the wheels' sizes where the index tells them."""
+    downloads: tuple[tuple[str, int], ...] | None = None
+    """Name and bytes of what an empty cache fetches for each pin; None where the index does not tell them all."""
     torch_backend: str | None = None
     """PyTorch's index that the lock was resolved against (``cu128``), None: the indexes as given. The build needs it:
     ``uv.run(..., index=replace(request.index, torch_backend=lock.torch_backend))``."""
@@ -78,6 +78,11 @@ class Lock:
     trees: tuple[tuple[str, str, str], ...] = ()
     """Name, path and content hash of each local requirement. uv's cache is keyed by path and cannot tell that a file
     changed: the build must refresh these."""
+
+    @property
+    def download_bytes(self) -> int | None:
+        """Bytes that an empty cache fetches in all; None where the index does not tell."""
+        return None if self.downloads is None else sum(size for _, size in self.downloads)
 
 
 @dataclass(frozen=True)

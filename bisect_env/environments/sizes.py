@@ -18,21 +18,21 @@ def tags_of(interpreter: Interpreter) -> tuple[Tag, ...]:
     return (*cpython_tags((major, minor)), *compatible_tags((major, minor), f"cp{major}{minor}"))
 
 
-def download_bytes(pylock: str, tags: Iterable[Tag]) -> int | None:
-    """Bytes of the files that an empty cache would fetch; None when the index tells not all of them.
+def downloads(pylock: str, tags: Iterable[Tag]) -> tuple[tuple[str, int], ...] | None:
+    """Name and bytes of each file that an empty cache would fetch; None when the index tells not all of them.
 
     Counted is the wheel that fits best, else the source distribution. Local and git requirements count as nothing.
     """
     order = {tag: place for place, tag in enumerate(tags)}
-    total = 0
+    found = []
     for package in tomllib.loads(pylock).get("packages", ()):
         file = _file(package, order)
         if file is None:
             continue
         if "size" not in file:
             return None
-        total += int(file["size"])
-    return total
+        found.append((str(package["name"]), int(file["size"])))
+    return tuple(found)
 
 
 def _file(package: Mapping[str, Any], order: Mapping[Tag, int]) -> Mapping[str, Any] | None:

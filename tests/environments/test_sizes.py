@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect_env.environments.interpreters import find
 from bisect_env.environments.records import Interpreter
-from bisect_env.environments.sizes import download_bytes, tags_of
+from bisect_env.environments.sizes import downloads, tags_of
 
 PYLOCK = """
 [[packages]]
@@ -40,15 +40,17 @@ def own() -> Interpreter:
 
 
 def test_the_file_that_fits_best_counts() -> None:
-    assert download_bytes(PYLOCK, tags_of(own())) == 20 + 300 + 4000
+    found = downloads(PYLOCK, tags_of(own()))
+    assert found is not None and [size for _, size in found] == [20, 300, 4000]
+    assert ("torch", 4000) in found
 
 
 def test_one_size_that_is_not_told_leaves_the_sum_unknown() -> None:
-    assert download_bytes(PYLOCK.replace(", size = 4000", ""), tags_of(own())) is None
+    assert downloads(PYLOCK.replace(", size = 4000", ""), tags_of(own())) is None
 
 
 def test_an_empty_lock_downloads_nothing() -> None:
-    assert download_bytes("", tags_of(own())) == 0
+    assert downloads("", tags_of(own())) == ()
 
 
 def test_tags_follow_the_interpreters_version() -> None:

@@ -40,7 +40,7 @@ def told(kind: type[LineReporter], terminal: bool) -> str:
         reporter.resolved("torch 2.11.0", build.lock(notes=("no upload dates: torch",)), 1.25)
         reporter.resolved("torch 9", conflict, 0.5)
         reporter.phase("build", 2)
-        reporter.building("torch 2.11.0", build.lock(download_bytes=3_400_000_000))
+        reporter.building("torch 2.11.0", build.lock(downloads=(("torch", 3_400_000_000),)))
         reporter.built("torch 9", broken, 2.0)
         reporter.phase("trials", 18)
         reporter.trial_started(row.cell, Side.THREADS, 1, 6)
