@@ -14,16 +14,26 @@ RESERVE = 2 * 2**30
 """Bytes that stay free for compile caches, the store, and everybody else on the host."""
 
 
+def download_bytes(locks: Sequence[Lock]) -> int:
+    """What an empty cache fetches for these locks: each distribution once, as far as the index tells sizes."""
+    return sum(_new_bytes(locks))
+
+
 def needed_bytes(locks: Sequence[Lock]) -> int:
     """Upper estimate of what building these locks takes: every wheel fetched and unpacked once, none cached yet."""
+    return sum(map(usage.estimate_bytes, _new_bytes(locks)))
+
+
+def _new_bytes(locks: Sequence[Lock]) -> list[int]:
+    """Of each lock, the bytes that those before it do not fetch."""
     seen: set[tuple[str, str]] = set()
-    total = 0
+    found = []
     for lock in locks:
         fetched = dict(lock.downloads or ())
         new = [pin for pin in lock.pins if pin not in seen]
         seen.update(new)
-        total += usage.estimate_bytes(sum(fetched.get(name, 0) for name, _ in new))
-    return total
+        found.append(sum(fetched.get(name, 0) for name, _ in new))
+    return found
 
 
 def refuse_if_full(root: Path, locks: Sequence[Lock]) -> None:

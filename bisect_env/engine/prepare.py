@@ -91,8 +91,13 @@ def build(
             ready[address] = environment
     missing = [address for address in wanted if address not in ready]
     if missing:
-        disk.refuse_if_full(root, [wanted[address][0] for address in missing])
+        to_build = [wanted[address][0] for address in missing]
+        disk.refuse_if_full(root, to_build)
         reporter.phase("build", len(missing))
+        reporter.note(
+            f"up to {disk.size(disk.download_bytes(to_build))} to download, less what uv has cached; "
+            f"at most {disk.size(disk.needed_bytes(to_build))} on the disk"
+        )
 
     def one(address: str) -> tuple[str, Environment | Unavailable]:
         lock, request, label = wanted[address]

@@ -69,7 +69,7 @@ class LineReporter(Reporter):
 
     def building(self, label: str, lock: Lock) -> None:
         """Say what is being built, since it may take minutes."""
-        download = f", {size(lock.download_bytes)} to download unless cached" if lock.download_bytes else ""
+        download = f" of {size(lock.download_bytes)}" if lock.download_bytes else ""
         self._say(f"building {label}: {distributions(lock)}{download}")
 
     def built(self, label: str, result: Environment | Unavailable, seconds: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -20,7 +21,7 @@ trials: 4
 controls: 4
 """
 CELLS, BLOCKS = 2, 4
-FILES = 8000
+FILES = 6000
 
 
 @pytest.fixture
@@ -57,19 +58,18 @@ def everything_counted_once(world: World) -> None:
     assert len(set(placed(trials))) == len(trials), "an index was counted twice"
 
 
-def finish(world: World) -> str:
+def finish(world: World) -> None:
     finished = world.run("matrix", "matrix.yaml")
     assert finished.returncode == 0, finished.stderr
     assert re.search(r"2\.11\.0 +RACE 4/4", finished.stdout) and re.search(r"2\.14\.1 +FULL", finished.stdout)
     everything_counted_once(world)
     nothing_is_left(world)
-    return finished.stdout
 
 
 def test_the_run_is_killed_again_and_again(small: World) -> None:
     moments = random.Random(2026)
     kept: list[tuple[str, str, str, int, str]] = []
-    for _ in range(5):
+    for _ in range(4):
         process = small.start("matrix", "matrix.yaml")
         time.sleep(moments.uniform(0.3, 3.0))
         kill(process)
@@ -98,7 +98,7 @@ def test_the_run_is_killed_while_a_trial_runs(small: World) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_polite_end(small: World, number: signal.Signals) -> None:
     process = small.start("matrix", "matrix.yaml")
-    wait_until(lambda: len(small.trials()) >= 5)
+    wait_until(lambda: len(small.trials()) >= 2)
     process.send_signal(number)
     began = time.monotonic()
     stdout, stderr = process.communicate(timeout=30)
@@ -106,9 +106,6 @@ def test_a_polite_end(small: World, number: signal.Signals) -> None:
     assert "Interrupted. What was measured is kept" in stderr and "Traceback" not in stderr
     assert re.search(r"^2\.11\.0 .*\n2\.14\.1 ", stdout, re.MULTILINE), "the table, as far as it is known"
     nothing_is_left(small)
-    kept = small.trials()
-    finish(small)
-    assert small.trials()[: len(kept)] == kept
 
 
 def test_interrupted_before_anything_is_known(small: World) -> None:
@@ -137,51 +134,47 @@ def test_a_trial_is_killed(small: World) -> None:
     assert len(set(placed(counted))) == 3
 
 
-@pytest.mark.parametrize("warm", [False, True])
-def test_uv_is_killed_in_mid_build(world: World, warm: bool) -> None:
-    furnish_with_many_files(world)
-    if warm:
-        assert world.run("matrix", "matrix.yaml", "--store", "other").returncode == 0
-    killed = 0
-    for delay in (0.05, 0.1, 0.2, 0.3):
-        process = world.start("matrix", "matrix.yaml")
-        struck = _kill_uv(world, process, delay)
-        stdout, stderr = process.communicate(timeout=60)
-        print(f"{'warm' if warm else 'cold'}: uv {'killed' if struck else 'was done'} after {delay} s")
-        if not struck:
-            break
-        assert process.returncode == 5 and "uv" in stderr and "NOT RUN" in stdout
-        assert list((world.store / "environments").glob("*/complete")) == []
-        killed += 1
-    assert killed, "no build was interrupted, so nothing was shown"
-    whole_after_all(world)
-
-
-def furnish_with_many_files(world: World) -> None:
+def test_killed_in_mid_build_with_a_cold_and_a_warm_cache(world: World) -> None:
     world.torch("2.14.1", files={f"torch/part{number}.py": f"number = {number}\n" for number in range(FILES)})
     world.transformers("5.8.1")
     world.matrix("axes: {torch: 2.14.1, transformers: 5.8.1}\ntrials: 1\ncontrols: 1\n")
-
-
-def whole_after_all(world: World) -> None:
-    finished = world.run("matrix", "matrix.yaml")
-    assert finished.returncode == 0 and "FULL" in finished.stdout
-    (site,) = world.store.glob("environments/*/venv/lib/python*/site-packages/torch")
-    assert len(list(site.glob("part*.py"))) == FILES
-    nothing_is_left(world)
+    process = world.start("matrix", "matrix.yaml")
+    wait_until(lambda: world.processes("sync"))
+    kill(process)
+    for cache in ("cold", "warm"):
+        killed = 0
+        for delay in (0.05, 0.1, 0.2, 0.3):
+            process = world.start("matrix", "matrix.yaml")
+            struck = _kill_uv(world, process, delay)
+            stdout, stderr = process.communicate(timeout=60)
+            print(f"{cache}: uv {'killed' if struck else 'was done'} after {delay} s")
+            if not struck:
+                break
+            assert process.returncode == 5 and "uv" in stderr and "NOT RUN" in stdout
+            assert list((world.store / "environments").glob("*/complete")) == []
+            killed += 1
+        assert killed, "no build was interrupted, so nothing was shown"
+        finished = world.run("matrix", "matrix.yaml")
+        assert finished.returncode == 0 and "FULL" in finished.stdout
+        (site,) = world.store.glob("environments/*/venv/lib/python*/site-packages/torch")
+        assert len(list(site.glob("part*.py"))) == FILES
+        nothing_is_left(world)
+        shutil.rmtree(world.store)
 
 
 def _kill_uv(world: World, process: subprocess.Popen[str], delay: float) -> bool:
-    """Kill the uv that installs, some time after its start; False when it had ended before."""
+    """Kill a uv that installs, some time after its start; False when none was at it for so long."""
     while process.poll() is None:
         for child in psutil.Process(process.pid).children():
             arguments = _arguments(child)
             if "sync" in arguments and any(str(world.store) in word for word in arguments):
-                time.sleep(delay)
-                if _arguments(child) != arguments:
-                    return False
-                child.kill()
-                return True
+                # One that looks into its cache alone ends soon where something is missing.
+                deadline = time.monotonic() + delay
+                while _arguments(child) == arguments and time.monotonic() < deadline:
+                    time.sleep(0.002)
+                if _arguments(child) == arguments:
+                    child.kill()
+                    return True
         time.sleep(0.002)
     return False
 
@@ -191,11 +184,3 @@ def _arguments(process: psutil.Process) -> list[str]:
         return process.cmdline()
     except psutil.Error:
         return []
-
-
-def test_the_run_is_killed_while_uv_installs(world: World) -> None:
-    furnish_with_many_files(world)
-    process = world.start("matrix", "matrix.yaml")
-    wait_until(lambda: world.processes("sync"))
-    kill(process)
-    whole_after_all(world)

@@ -8,7 +8,7 @@ BODY = """\
 axes: {{torch: [{torch}], transformers: [5.8.1]}}
 trials: 4
 controls: 4
-limits: {{silence: 0.6, first_silence: 5}}
+limits: {{silence: 0.7, first_silence: 5}}
 """
 
 
@@ -31,8 +31,8 @@ def test_a_slow_trial_that_the_first_limit_cuts_short_is_no_hang(world: World) -
     world.torch("2.14.1", pause=1.0)
     world.transformers("5.8.1")
     world.matrix(BODY.format(torch="2.14.1"))
-    finished = world.run("matrix", "matrix.yaml", "--trials", "2")
+    finished = world.run("matrix", "matrix.yaml", "--trials", "1")
     assert finished.returncode == 0, finished.stderr
     assert "FULL" in finished.stdout and "HANG" not in finished.stdout
     outcomes = [outcome for _, _, side, _, outcome in world.trials(counted=False) if side == "threads"]
-    assert outcomes == ["infra", "clean", "clean"], "one limit that was too short, and the longer one from then on"
+    assert outcomes == ["infra", "clean"]

@@ -61,7 +61,7 @@ def test_lines_where_no_terminal_is() -> None:
         "resolved torch 2.11.0: 1 distribution, cpu, in 1.2 s (no upload dates: torch)",
         "UNRESOLVABLE torch 9: conflict: Because a==1 depends on b==2 and you require b==1, no.",
         "Building: 2 environments to build",
-        "building torch 2.11.0: 1 distribution, 3.4 GB to download unless cached",
+        "building torch 2.11.0: 1 distribution of 3.4 GB",
         "BUILD-FAILED torch 9: Failed to download `a` Failed to extract archive",
         "Trials: 18 trials at most",
         f"[1/18] {name} threads: failed in 1.0 s: {FX}",

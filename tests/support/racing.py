@@ -58,7 +58,7 @@ time.sleep(fate.get("seconds", 0))
 if side == "threads" and draw < fate.get("hang", 0):
     time.sleep(600)
 if side == "threads" and draw < fate.get("pause", 0):
-    time.sleep(1.5)
+    time.sleep(1.8)
 if side == "threads" and draw < fate.get("race", 0):
     fail("tracing flag was set")
 for step in range(3):
