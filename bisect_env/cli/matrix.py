@@ -157,13 +157,15 @@ def _print(
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() and output is None else 120
     text = table.render(results, matrix.axes, fmt, width)
     sentence = summary.sentence(results, settings.max_race_rate)
-    document = machine.document(results, matrix, settings.max_race_rate)
+    document = ""
+    if json_path is not None:
+        document = json.dumps(machine.document(results, matrix, settings.max_race_rate), indent=2)
     if json_path == "-":
-        say(json.dumps(document, indent=2))
+        say(document)
     else:
         say(f"{text}\n\n{sentence}")
     if json_path not in (None, "-"):
-        Path(str(json_path)).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        Path(str(json_path)).write_text(document + "\n", encoding="utf-8")
     if output is not None:
         output.write_text(f"{text}\n\n{sentence}\n", encoding="utf-8")
 

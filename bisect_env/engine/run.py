@@ -84,8 +84,10 @@ class Engine:
             shutil.rmtree(left.folder, ignore_errors=True)
             self.store.clear_in_flight(left.trial_id)
 
-    def run(self, run_id: str) -> tuple[Result, ...]:
+    def run(self, run_id: str) -> None:
         """Resolve, build, and run trials until every cell is finished; what the store holds is not done again.
+
+        What came of it, also of a run that was ended early, is in :meth:`results`.
 
         Raises:
             InfrastructureError: the disk is too small, or the machine failed several times in a row.
@@ -95,7 +97,7 @@ class Engine:
         if not self.settings.fresh:
             self.prepare()
             if not self._unfinished():
-                return self.results()
+                return
         about = f"run {run_id} of {self.matrix.name}"
         with turn(self.settings.root, about, self.stop, self.reporter.note) as waited:
             if self.settings.fresh:
@@ -104,7 +106,6 @@ class Engine:
                 self.prepare()
             self._build()
             self._measure(run_id)
-        return self.results()
 
     def prepare(self) -> None:
         """Resolve every cell and load what the store holds of it."""
