@@ -8,11 +8,16 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from bisect_env.environments.uv import Uv
 from tests.support.index import Index
 from tests.support.racing import World
 from tests.support.wheels import Wheels
+
+# How long an example takes says something about the machine's other work, too.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,9 @@ from bisect_env.trials.records import Outcome, Side
 from bisect_env.verdicts.looks import Design
 from bisect_env.verdicts.verdict import judge, without_environment
 
+MOST = 20
+"""Things listed when an id fits several."""
+
 
 @click.command("show", short_help="Everything known about a cell or a trial.")
 @click.argument("name", metavar="ID")
@@ -41,7 +44,8 @@ def _only(matches: list[Match], name: str) -> Match:
     if not matches:
         raise BadInput("ID", "", f"nothing is called {name!r}", "an id from a table, `trials:` of a cell, or its start")
     if len(matches) > 1:
-        listed = "\n    ".join(f"{match.id}  {match.about}" for match in matches[:20])
+        listed = "\n    ".join(f"{match.id}  {match.about}" for match in matches[:MOST])
+        listed += f"\n    and {len(matches) - MOST} more" if len(matches) > MOST else ""
         raise BadInput("ID", "", f"{len(matches)} things begin with {name!r}", f"one of\n    {listed}")
     return matches[0]
 

@@ -50,14 +50,18 @@ class _Uv:
     stop: threading.Event | None
 
     def run(self, args: Sequence[str | Path], index: IndexChoice | None = None) -> Finished:
-        left = max(self.deadline - time.monotonic(), 0.01)
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise self._too_late("")
         finished = self.uv.run(args, index=index, timeout=left, stop=self.stop)
         if finished.ok:
             return finished
-        if finished.ended == "timeout":
-            words = "the build took longer than it may (limits: build): allow more, or see what uv waited for"
-            raise _Stopped(Unavailable("build", Reason.BUILD, f"{words}\n{message(finished.stderr)}".rstrip()))
-        raise _Stopped(explain(finished, "build"))
+        raise self._too_late(finished.stderr) if finished.ended == "timeout" else _Stopped(explain(finished, "build"))
+
+    @staticmethod
+    def _too_late(stderr: str) -> _Stopped:
+        words = "the build took longer than it may (limits: build): allow more, or see what uv waited for"
+        return _Stopped(Unavailable("build", Reason.BUILD, f"{words}\n{message(stderr)}".rstrip()))
 
 
 def find(address: str, lock: Lock, root: Path) -> Environment | None:

@@ -104,6 +104,8 @@ def _show_explains(world: World, document: dict[str, object]) -> None:
         assert evidence in told
     address = race["environment"]["address"]
     assert f"Environment {address}" in world.run("show", address[:10]).stdout
+    several = world.run("show", "t")
+    assert several.returncode == 2 and "things begin with 't'" in several.stderr and " more\n" in several.stderr
     failed = world.run("show", "torch-2.12.0_transformers-4.52.4").stdout
     assert "IMPORT-FAILED: import failed: importing torch took longer" in failed
 

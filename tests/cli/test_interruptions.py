@@ -21,7 +21,7 @@ trials: 4
 controls: 4
 """
 CELLS, BLOCKS = 2, 4
-FILES = 6000
+FILES = 4000
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def wait_until(condition: Callable[[], object], seconds: float = 30) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
+        time.sleep(0.03)
 
 
 def kill(process: subprocess.Popen[str]) -> None:
@@ -171,11 +171,11 @@ def _kill_uv(world: World, process: subprocess.Popen[str], delay: float) -> bool
                 # One that looks into its cache alone ends soon where something is missing.
                 deadline = time.monotonic() + delay
                 while _arguments(child) == arguments and time.monotonic() < deadline:
-                    time.sleep(0.002)
+                    time.sleep(0.005)
                 if _arguments(child) == arguments:
                     child.kill()
                     return True
-        time.sleep(0.002)
+        time.sleep(0.005)
     return False
 
 
