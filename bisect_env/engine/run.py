@@ -135,7 +135,7 @@ class Engine:
             for state in self.states
             if isinstance(state.lock, Lock)
             and not isinstance(state.environment, Unavailable)
-            and not finished(state.samples, self.design)
+            and (not finished(state.samples, self.design) or self._wants_profile(state))
         ]
 
     def _build(self) -> None:
@@ -162,6 +162,9 @@ class Engine:
         if planned:
             self.reporter.phase("trials", planned)
         while unfinished := self._unfinished():
+            for state in unfinished:
+                if finished(state.samples, self.design):
+                    self._profile(bench, state)
             needed = [
                 (state.cell, next_needed(state.samples, self.design), _done(state.samples)) for state in unfinished
             ]
@@ -171,7 +174,8 @@ class Engine:
                     continue
                 self._run_slot(bench, state, slot)
                 if finished(state.samples, self.design):
-                    self._profile(bench, state)
+                    if self._wants_profile(state):
+                        self._profile(bench, state)
                     self.reporter.cell_finished(state.cell, self._verdict(state))
 
     def trials_left(self, state: CellState) -> int:
@@ -183,16 +187,15 @@ class Engine:
         done = _done(state.samples)
         return sum(max(0, count - done.get(side, 0)) for side, count in most.items())
 
-    def _profile(self, bench: Bench, state: CellState) -> None:
-        """One trial under the profiler, never counted: the kernels' names are a sign of the attention path.
-
-        Only on a GPU, and only where the path can decide the verdict.
-        """
-        assert isinstance(state.environment, Environment)
+    def _wants_profile(self, state: CellState) -> bool:
+        """Whether a trial under the profiler is due: on a GPU, once, and where the path can decide the verdict."""
         on_gpu = any(sample.record.devices for sample in state.samples)
         profiled = any(sample.record.side is Side.PROFILE for sample in state.samples)
-        if not on_gpu or profiled or not self.reproducer.protocol or self._verdict(state).headline not in PROFILED:
-            return
+        return on_gpu and not profiled and self.reproducer.protocol and self._verdict(state).headline in PROFILED
+
+    def _profile(self, bench: Bench, state: CellState) -> None:
+        """One trial under the profiler, never counted: the kernels' names are a sign of the attention path."""
+        assert isinstance(state.environment, Environment)
         slot = Slot(state.cell, Side.PROFILE, 0)
         self.reporter.trial_started(state.cell, Side.PROFILE, 1, 1)
         record = run_trial(bench, slot, state.environment, self.matrix.limits.first_silence, counts_hang=True)
