@@ -33,6 +33,7 @@ from pypi_simple import (
 from bisect_env.environments.records import Reason, Unavailable
 from bisect_env.errors import InfrastructureError
 from bisect_env.matrix.cells import IndexChoice
+from bisect_env.matrix.urls import without_credentials
 from bisect_env.matrix.versions import Release
 
 PYPI = "https://pypi.org/simple"
@@ -72,7 +73,7 @@ def default_index(environment: Mapping[str, str] | None = None) -> str:
 def bare(url: str) -> str:
     """An index URL without credentials and without uv's ``name=`` in front: fit for a message."""
     parts = urlsplit(unnamed(url))
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])).rstrip("/")
+    return without_credentials(urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])).rstrip("/"))
 
 
 def unnamed(url: str) -> str:

@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 from bisect_env.environments.index import SimpleIndex, default_index
 from bisect_env.errors import InfrastructureError
 from bisect_env.matrix.cells import IndexChoice
-from bisect_env.matrix.urls import without_credentials
+from bisect_env.matrix.urls import secret_values, without_credentials
 
 KEPT = frozenset(
     {
@@ -215,9 +215,10 @@ class Uv:
             stdout, stderr = _end(process)
         urls = () if index is None else (*index.urls, *index.find_links, default_index())
         secrets = credentials_of(urls)
-        return Finished(
-            process.returncode, redacted(stdout, secrets), redacted(stderr, secrets), time.monotonic() - began, ended
-        )
+        # A source distribution's build has all of uv's variables, and may print them; what it prints is in stderr.
+        # Locks are in stdout: the value of a variable that only looks like a secret's must not change them.
+        said = redacted(stderr, (*secrets, *secret_values(environment)))
+        return Finished(process.returncode, redacted(stdout, secrets), said, time.monotonic() - began, ended)
 
 
 def _wait(

@@ -15,6 +15,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from bisect_env.errors import InfrastructureError
+from bisect_env.matrix.urls import without_query_secrets
 
 Record = TypeVar("Record")
 
@@ -70,7 +71,7 @@ def _what(error: ValueError) -> str:
 
 def without_credentials(text: str) -> str:
     """``text`` with ``****`` for the credentials of the URLs in it."""
-    return _CREDENTIALS.sub(r"\1****@", text)
+    return without_query_secrets(_CREDENTIALS.sub(r"\1****@", text))
 
 
 def _expressible(value: Any) -> Any:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from bisect_env.matrix.urls import names_secret, secret_values, without_query_secrets
 from bisect_env.trials.records import TrialSpec
 
 MARKER = "BISECT_ENV_TRIAL"
@@ -33,7 +34,6 @@ MATTERS = (
     "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "XDG_CACHE_HOME", "TMPDIR",
 )  # fmt: skip
 
-_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_KEY|PRIVATE_KEY|AUTH", re.IGNORECASE)
 _USER_IN_URL = re.compile(r"(?<=://)[^/\s@]+@")
 
 
@@ -146,9 +146,6 @@ def isolate(
         EVENTS: str(folders.events),
         MARKER: spec.id,
     }
-    secrets = tuple(
-        sorted({value for name, value in variables.items() if _SECRET_NAME.search(name) and len(value) >= 4})
-    )
     shown = tuple((name, _show(name, value)) for name, value in sorted(variables.items()))
     withheld = tuple(
         sorted(
@@ -159,11 +156,13 @@ def isolate(
             and variables.get(name) != parent[name]
         )
     )
-    return Isolation(variables, shown, secrets, withheld)
+    return Isolation(variables, shown, secret_values(variables), withheld)
 
 
 def _show(name: str, value: str) -> str:
-    return "<secret>" if _SECRET_NAME.search(name) and value else _USER_IN_URL.sub("<secret>@", value)
+    if value and names_secret(name):
+        return "<secret>"
+    return without_query_secrets(_USER_IN_URL.sub("<secret>@", value))
 
 
 def redact(text: str, secrets: Sequence[str]) -> str:

@@ -171,3 +171,8 @@ def test_the_default_index_is_the_users() -> None:
 def test_urls_in_messages() -> None:
     assert bare("own=https://bob:pw@example.org:8443/simple/") == "https://example.org:8443/simple"
     assert unnamed("https://example.org/?a=b") == "https://example.org/?a=b"
+
+
+@pytest.mark.parametrize("url", ["https://me:s3cret@host/x?token=s3cret", "corp=https://s3cret@host/x?sig=s3cret"])
+def test_no_message_names_a_credential(url: str) -> None:
+    assert bare(url).startswith("https://host/x?") and "s3cret" not in bare(url)

@@ -177,6 +177,15 @@ def test_credentials_are_on_no_command_line_and_in_no_output(uv: Uv, make_index:
     assert not refused.ok and "wr0ng" not in refused.stderr + refused.stdout
 
 
+def test_a_build_may_print_its_variables(uv: Uv, wheels: Wheels, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_very_secret")
+    monkeypatch.setenv("UV_INDEX_CORP_PASSWORD", "s3cret-word")
+    wheels.sdist("leaky", "1.0", build_imports=["os; raise SystemExit(str(dict(os.environ)))"])
+    finished = uv.run([*COMPILE], index=IndexChoice(find_links=(str(wheels.folder),), offline=True), stdin="leaky")
+    assert not finished.ok and "'HF_TOKEN': '***'" in finished.stderr
+    assert "hf_very_secret" not in finished.stderr and "s3cret-word" not in finished.stderr
+
+
 WORDS = st.text("abcdefghijklmnopqrstuvwxyz0123456789-_.!$", min_size=4, max_size=20)
 
 

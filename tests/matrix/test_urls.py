@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bisect_env.matrix.urls import has_credentials, stripped, without_credentials
+from bisect_env.matrix.urls import has_credentials, names_secret, secret_values, stripped, without_credentials
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,20 @@ def test_what_holds_none_is_let_be(url: str) -> None:
 
 def test_a_new_token_is_the_same_source() -> None:
     assert stripped("https://me:one@host/simple") == stripped("https://you:two@host/simple") == "https://host/simple"
+
+
+def test_a_token_ends_where_its_url_ends() -> None:
+    said = '{"url":"https://host/simple?token=secret","next":"kept"} and "https://host/x?sig=secret\\n" kept'
+    hidden = without_credentials(said)
+    assert "secret" not in hidden and hidden.count("kept") == 2
+
+
+@pytest.mark.parametrize("name", ["HF_TOKEN", "UV_INDEX_CORP_PASSWORD", "AWS_SECRET_ACCESS_KEY", "OPENAI_API_KEY"])
+def test_variables_that_hold_secrets_are_known_by_their_names(name: str) -> None:
+    assert names_secret(name)
+    assert secret_values({name: "s3cret", "HOME": "/root", "A_TOKEN": "1"}) == ("s3cret",)
+
+
+@pytest.mark.parametrize("name", ["GIT_AUTHOR_NAME", "HOME", "TORCH_LOGS"])
+def test_others_are_not(name: str) -> None:
+    assert not names_secret(name)

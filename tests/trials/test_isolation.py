@@ -141,7 +141,7 @@ def test_what_was_asked_for_arrives(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("NCCL_ALGO", "Ring")
     monkeypatch.setenv("MY_OPTION", "1")
     monkeypatch.setenv("HF_TOKEN", "hf_very_secret")
-    monkeypatch.setenv("PROXY", "http://me:pass@proxy:3128")
+    monkeypatch.setenv("PROXY", "http://me:pass@proxy:3128?token=abcd")
     told, record = tell(
         tmp_path,
         pass_env=("NCCL_*", "HF_TOKEN", "PROXY", "CUDA_VISIBLE_DEVICES"),
@@ -153,7 +153,7 @@ def test_what_was_asked_for_arrives(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "MY_OPTION" not in variables and variables["LD_LIBRARY_PATH"] == "/x"
     assert variables["CUDA_VISIBLE_DEVICES"] == "", "nothing moves a trial off its lease"
     shown = dict(record.environment_variables)
-    assert shown["HF_TOKEN"] == "<secret>" and shown["PROXY"] == "http://<secret>@proxy:3128"
+    assert shown["HF_TOKEN"] == "<secret>" and shown["PROXY"] == "http://<secret>@proxy:3128?token=***"
     assert "NCCL_ALGO" not in record.withheld
 
 
