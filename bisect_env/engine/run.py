@@ -112,8 +112,8 @@ class Engine:
         cells = self.matrix.cells
         locks = prepare.resolve(cells, self.store, self.uv, self.reporter, self.stop, self.settings.fresh)
         states = []
+        self.store.put_cells(cells, self.matrix.name)
         for cell in cells:
-            self.store.put_cell(cell, self.matrix.name)
             state = CellState(cell, locks[cell.request.key])
             if state.address is not None:
                 state.samples = self._stored(cell, state.address)

@@ -43,9 +43,10 @@ def installed(folders: Sequence[Path]) -> tuple[Pin, ...]:
     """What is installed in ``folders``, sorted. Of a distribution in several of them Python finds the first."""
     found: dict[str, str] = {}
     for distribution in importlib.metadata.distributions(path=[str(folder) for folder in folders]):
+        metadata = distribution.metadata  # Parsed anew at every access.
         # A folder that a killed installation left has no METADATA, hence no name.
-        if distribution.metadata["Name"]:
-            found.setdefault(canonicalize_name(distribution.metadata["Name"]), distribution.version)
+        if metadata["Name"]:
+            found.setdefault(canonicalize_name(metadata["Name"]), metadata["Version"])
     return tuple(sorted(found.items()))
 
 

@@ -78,7 +78,8 @@ def _remembered(environment: Environment) -> Imported | None:
 
 
 def _import(environment: Environment, timeout: float) -> Imported:
-    with tempfile.TemporaryDirectory(prefix="bisect-env-probe-") as home:
+    # Beside the environment: what a kill leaves of it goes when the environment does.
+    with tempfile.TemporaryDirectory(prefix="probe-", dir=environment.folder) as home:
         # -I: no user site, no PYTHON* variable, no current folder. The venv itself gets no byte code.
         prefix = f"pycache_prefix={environment.folder / BYTE_CODE}"
         command: list[str | Path] = [environment.python, "-I", "-X", prefix, "-c", ASK]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,11 +39,11 @@ class Match:
 class Cells(Connection):
     """The part of the store that knows of cells, and of names."""
 
-    def put_cell(self, cell: Cell, matrix_name: str) -> None:
-        """Keep a cell, so that it can be shown without its matrix file."""
-        row = (matrix_name, cell.id, cell.key, time.time(), encode(cell))
+    def put_cells(self, cells: Iterable[Cell], matrix_name: str) -> None:
+        """Keep a matrix's cells, so that they can be shown without its file."""
+        rows = [(matrix_name, cell.id, cell.key, time.time(), encode(cell)) for cell in cells]
         with self._write() as db:
-            db.execute("INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?)", row)
+            db.executemany("INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?)", rows)
 
     def cells(self, prefix: str) -> list[StoredCell]:
         """The cells whose id or key begins with ``prefix``, the latest first; a whole id or key fits alone."""

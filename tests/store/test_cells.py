@@ -20,8 +20,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def test_a_cell_is_found_by_id_and_by_key(store: Store) -> None:
-    store.put_cell(cell(), "m")
-    store.put_cell(cell("torch-2.13.0", torch="2.13.0"), "m")
+    store.put_cells([cell()], "m")
+    store.put_cells([cell("torch-2.13.0", torch="2.13.0")], "m")
     (found,) = store.cells("torch-2.11")
     assert (found.cell, found.key, found.matrix) == (cell(), cell().key, "m")
     assert store.cells(cell().key[:8]) == [found]
@@ -31,24 +31,24 @@ def test_a_cell_is_found_by_id_and_by_key(store: Store) -> None:
 
 
 def test_a_whole_name_fits_alone(store: Store) -> None:
-    store.put_cell(cell("torch"), "m")
-    store.put_cell(cell("torch-nightly", torch="2.15"), "m")
+    store.put_cells([cell("torch")], "m")
+    store.put_cells([cell("torch-nightly", torch="2.15")], "m")
     assert [found.cell.id for found in store.cells("torch")] == ["torch"]
     assert [match.about for match in store.find("torch")] == ["cell torch of m"]
     assert len(store.find("torc")) == 2
 
 
 def test_a_cell_that_changed_is_found_with_both_contents(store: Store) -> None:
-    store.put_cell(cell("a", torch="2.11.0"), "m")
-    store.put_cell(cell("a", torch="2.12.0"), "m")
-    store.put_cell(cell("a", torch="2.12.0"), "m")
+    store.put_cells([cell("a", torch="2.11.0")], "m")
+    store.put_cells([cell("a", torch="2.12.0")], "m")
+    store.put_cells([cell("a", torch="2.12.0")], "m")
     found = store.cells("a")
     assert [stored.cell.levels[0][1] for stored in found] == ["2.12.0", "2.11.0"], "the latest first"
 
 
 def test_find_lists_all_kinds_and_what_is_ambiguous(store: Store) -> None:
     run_id = store.start_run("matrix", "m.yaml", [], 0, {})
-    store.put_cell(cell("talk"), "matrix")
+    store.put_cells([cell("talk")], "matrix")
     store.put_trial(trial("tabc"), cell().key, run_id, 0, "hash")
     store.put_trial(trial("tabd"), cell().key, run_id, 0, "hash")
     store.put_environment(environment("tabf0000"), 1.0)
@@ -68,8 +68,8 @@ def test_find_lists_all_kinds_and_what_is_ambiguous(store: Store) -> None:
 
 @pytest.mark.parametrize("name", ["a%b", "a_b", "a'b", 'a"b', "a\\b", "ä"])
 def test_odd_names_are_names(store: Store, name: str) -> None:
-    store.put_cell(cell(name), "m")
-    store.put_cell(cell("axb", torch="2.12.0"), "m")
+    store.put_cells([cell(name)], "m")
+    store.put_cells([cell("axb", torch="2.12.0")], "m")
     assert [found.cell.id for found in store.cells(name)] == [name]
 
 
@@ -91,7 +91,7 @@ def test_prefixes_fit_exactly_what_begins_with_them(tmp_path: Path) -> None:
 
 def test_credentials_of_an_index_are_not_kept(store: Store) -> None:
     secret = cell(urls=("https://me:s3cret@idx/simple",))
-    store.put_cell(secret, "m")
+    store.put_cells([secret], "m")
     (found,) = store.cells(secret.id)
     assert found.cell.request.index.urls == ("https://****@idx/simple",)
     assert found.key == secret.key, "trials are found by the key they were stored under"

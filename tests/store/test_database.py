@@ -32,7 +32,7 @@ def _fill(path: Path, name: str, count: int) -> None:
         run_id = store.start_run(name, "m.yaml", [], 0, {})
         for number in range(count):
             store.put_trial(trial(f"{name}-{number}"), "key", run_id, number, "hash")
-            store.put_cell(cell(f"{name}-{number}"), name)
+            store.put_cells([cell(f"{name}-{number}")], name)
 
 
 def test_many_processes_open_and_write_at_once(tmp_path: Path) -> None:
