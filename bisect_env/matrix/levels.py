@@ -148,13 +148,18 @@ class Levels:
         if self.releases is None:
             raise Unfit(f"the range {shown(text)}, and no index to look releases up in", "a list of versions")
         releases = self.releases.releases(name, self.index)
-        found = versions.expand(specifiers, releases, _moment(self.file.as_of))
+        before = _moment(self.file.as_of)
+        found = versions.expand(specifiers, releases, before)
         if not found:
-            newest = versions.newest(releases)
-            wanted = (
-                f"a range that holds a release; the newest is {newest}" if newest else f"a name that exists: {name}"
-            )
-            raise Unfit(f"no released version of {name} in {shown(text)}", wanted)
+            when = "" if before is None else f" as of {self.file.as_of}"
+            newest = versions.newest(releases, before)
+            if newest is not None:
+                wanted = f"a range that holds a release; the newest{when} is {newest}"
+            elif releases and before is not None:
+                wanted = f"a later as_of: every release of {name} is newer"
+            else:
+                wanted = f"a name that exists: {name}"
+            raise Unfit(f"no released version of {name} in {shown(text)}{when}", wanted)
         self.ranged.add(name)
         self.notes.append(f"{name} {text} stands for {', '.join(found)}")
         return [self.words.level(name, version) for version in found]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from bisect_env.matrix.problems import Unfit, shown
 from bisect_env.matrix.urls import has_credentials
@@ -41,10 +42,19 @@ def existing(text: str, folder: Path, what: str) -> Path:
     """As :func:`absolute`.
 
     Raises:
-        Unfit: nothing is there; ``what`` says what should be.
+        Unfit: nothing is there that can be reached, or neither a file nor a folder, whose content would be waited for
+            without end; ``what`` says what should be.
     """
     path = absolute(text, folder)
-    if not path.exists():
+    try:
+        kind = path.stat().st_mode
+    except FileNotFoundError:
+        kind = None
+    except OSError as error:
+        raise Unfit(f"{shown(text)}: {error.strerror}", what) from None
+    if kind is not None and not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+        raise Unfit(f"{shown(text)} is a pipe, a socket or a device", what)
+    if kind is None:
         raise Unfit(f"{shown(text)}: no such file or folder", f"{what}; relative paths start at {folder}")
     return path
 
@@ -60,9 +70,25 @@ def source_url(text: str, folder: Path) -> str:
     if has_credentials(text):
         wanted = "the URL without them: git's credential helper, ssh keys or ~/.netrc supply them"
         raise Unfit(f"{shown(text)} holds credentials, which would be kept with every trial", wanted)
-    parts = urlsplit(text)
+    parts = split(text)
     if parts.scheme == "file":
         existing(unquote(parts.path), folder, "a project's folder, a wheel or a source archive")
+    elif parts.scheme == "git+file":
+        existing(unquote(parts.path.partition("@")[0]), folder, "a git repository")
     elif not parts.netloc:
         raise Unfit(f"{shown(text)} is no URL", "git+https://HOST/PROJECT@REF, https://..., or a path such as ./tree")
     return text
+
+
+def split(url: str) -> SplitResult:
+    """The parts of a URL.
+
+    Raises:
+        Unfit: it is none, such as ``https://[``.
+    """
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018  (reading it is what checks it)
+    except ValueError as error:
+        raise Unfit(f"{shown(url)} is no URL: {error}", "https://HOST/...") from None
+    return parts

@@ -16,7 +16,7 @@ from bisect_env.matrix import shipped
 from bisect_env.matrix.cells import EnvironmentRequest, IndexChoice, Limits, ReproducerChoice
 from bisect_env.matrix.document import Document, Loc
 from bisect_env.matrix.options import Option, read_options
-from bisect_env.matrix.paths import existing, looks_like_path, looks_like_source, source_url
+from bisect_env.matrix.paths import existing, looks_like_path, looks_like_source, source_url, split
 from bisect_env.matrix.problems import Unfit, one_of, shown
 from bisect_env.matrix.schema import MatrixFile
 
@@ -88,7 +88,7 @@ class Settings:
                 found = f"{key.replace('_', '-')} for the shipped reproducer {section.name}"
                 raise self.document.bad(("reproducer", key), found, "a command beside it, or the key left out")
         script = folder / f"{section.name.replace('-', '_')}.py"
-        if Path(section.name).name != section.name or not script.is_file():
+        if Path(section.name).name != section.name or script not in folder.glob("*.py"):
             names = shipped.reproducers(folder)
             wanted = f"{one_of(names, section.name)}; or {{command: [...], files: [...]}}"
             raise self.document.bad(("reproducer",), f"no reproducer {shown(section.name)}", wanted)
@@ -189,11 +189,13 @@ class Settings:
                 return existing(text, self.folder, "a folder that holds a simple index").as_uri()
             if not text.startswith(_INDEX_SCHEMES):
                 raise Unfit(f"{shown(text)} is no index URL", "https://HOST/simple, or a folder such as ./simple")
+            split(text)
             return text
 
     def _links(self, path: Loc, text: str) -> str:
         with self.document.at(*path):
             if text.startswith(_INDEX_SCHEMES):
+                split(text)
                 return text
             if "://" in text:
                 raise Unfit(f"{shown(text)} is no page's URL", "https://..., or a folder with wheels such as ./wheels")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from bisect_env.matrix.cells import IndexChoice
@@ -50,12 +50,12 @@ def parse_version(text: str) -> Version:
     """
     try:
         return Version(text)
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, or a number longer than Python converts.
         pass
     repaired = re.sub(r"\.{2,}", ".", text.translate(_LOOKALIKES)).strip(".")
     try:
         Version(repaired)
-    except InvalidVersion:
+    except ValueError:
         raise Unfit(f"{shown(text)} is no version", WANTED) from None
     raise Unfit(f"{shown(text)} is no version", f"{repaired}, if that is what was meant; else {WANTED}")
 
@@ -67,16 +67,23 @@ def parse_range(text: str) -> SpecifierSet:
         Unfit: a clause of it is not valid.
     """
     try:
-        return SpecifierSet(text)
-    except InvalidSpecifier:
+        return _specifiers(text)
+    except ValueError:
         pass
     for clause in text.split(","):
         try:
-            SpecifierSet(clause)
-        except InvalidSpecifier:
+            _specifiers(clause)
+        except ValueError:
             wanted = 'clauses such as ">=2.11,<2.15", "~=5.6.0" or "==2.11.*"'
             raise Unfit(f"{shown(clause.strip())} is no clause of a version range", wanted) from None
     raise Unfit(f"{shown(text)} is no version range", 'for example ">=2.11,<2.15"')
+
+
+def _specifiers(text: str) -> SpecifierSet:
+    """As ``SpecifierSet``, which reads its versions only when it is asked about one. Raises ValueError."""
+    specifiers = SpecifierSet(text)
+    specifiers.contains("0")
+    return specifiers
 
 
 def expand(specifiers: SpecifierSet, releases: Iterable[Release], before: datetime | None = None) -> tuple[str, ...]:
@@ -101,7 +108,7 @@ def expand(specifiers: SpecifierSet, releases: Iterable[Release], before: dateti
     return tuple(str(version) for version in sorted(found))
 
 
-def newest(releases: Iterable[Release]) -> str | None:
-    """The newest final version that is not yanked, to be named in a message; None when there is none."""
-    versions = expand(SpecifierSet(), releases)
+def newest(releases: Iterable[Release], before: datetime | None = None) -> str | None:
+    """The newest final version that :func:`expand` can give, to be named in a message; None when there is none."""
+    versions = expand(SpecifierSet(), releases, before)
     return versions[-1] if versions else None

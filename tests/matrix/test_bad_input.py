@@ -46,6 +46,16 @@ CASES = [
     ("axes: {torch: [2.11.0, 2.11]}", "line 1, column 24 (axes.torch[1])", "'2.11' a second time", "each level"),
     ("axes: {torch: [2], Torch: [3]}", "line 1, column 20 (axes.Torch)", "axis torch a second time", "one list"),
     ("axes: {torch: ['']}", "line 1, column 16 (axes.torch[0])", "an empty level", "null for none"),
+    (f"axes: {{torch: ['{'9' * 5000}']}}", "line 1, column 16 (axes.torch[0])", "is no version", "a range in quotes"),
+    (f"axes: {{torch: '>={'9' * 5000}'}}", "line 1, column 8 (axes.torch)", "is no clause", ">=2.11,<2.15"),
+    (f"reproducer: {'r' * 5000}", "line 1, column 1 (reproducer)", "no reproducer 'rrr", "racer"),
+    (f"base: ./{'b' * 5000}", "line 1, column 1 (base)", "File name too long", "an interpreter"),
+    ("requirements: ['x @ https://[']", "line 1, column 16 (requirements[0])", "is no URL", "https://HOST"),
+    ("index: {urls: ['https://[/simple']}", "line 1, column 16 (index.urls[0])", "is no URL", "https://HOST"),
+    ("index: {urls: ['https://h:99999999']}", "line 1, column 16 (index.urls[0])", "is no URL", "https://HOST"),
+    ("index: {find-links: ['https://[']}", "line 1, column 22 (index.find-links[0])", "is no URL", "https://HOST"),
+    ("requirements: ['x @ git+file:///no/where']", "line 1, column 16 (requirements[0])", "no such", "git repository"),
+    ("reproducer: {command: [cat, x], files: [/dev/zero]}", "line 1, column 41 (reproducer.files[0])", "a device", "a"),
     ("axes: {cuda: [rocm6.2]}", "line 1, column 15 (axes.cuda[0])", "'rocm6.2'", "cu128"),
     ("axes: {cuda: ['12.8']}", "line 1, column 15 (axes.cuda[0])", "'12.8' is no CUDA variant", "cu128"),
     ("axes: {cuda: [cuda-13.0.1]}", "line 1, column 15 (axes.cuda[0])", "no CUDA variant", "cu130"),
@@ -131,7 +141,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "place", "found", "wanted"), CASES, ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("text", "place", "found", "wanted"), CASES, ids=[case[0][:60] for case in CASES])
 def test_bad_input(refused: Refused, text: str, place: str, found: str, wanted: str) -> None:
     error = refused(text)
     assert error.place == place
@@ -159,6 +169,17 @@ def test_a_range_without_a_release(refused: Refused) -> None:
     assert error.place == "line 3, column 5 (axes.torch[0])"
     assert error.found == "no released version of torch in '>=3,<4'"
     assert error.wanted == "a range that holds a release; the newest is 2.15.0"
+
+
+@pytest.mark.parametrize(
+    ("day", "wanted"),
+    [("2025-06-01", "the newest as of 2025-06-01 is 2.11.0"), ("2001-01-01", "a later as_of: every release of torch")],
+)
+def test_a_range_without_a_release_on_that_day(refused: Refused, day: str, wanted: str) -> None:
+    releases = Releases("2.11.0", "2.12.0", dates={"2.11.0": "2025-01-01", "2.12.0": "2026-01-01"})
+    error = refused(f"axes: {{torch: '>=2.12'}}\nas_of: {day}", releases)
+    assert error.found == f"no released version of torch in '>=2.12' as of {day}"
+    assert wanted in error.wanted
 
 
 def test_a_range_of_a_distribution_that_no_index_has(refused: Refused) -> None:

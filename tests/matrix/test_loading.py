@@ -298,3 +298,12 @@ def test_conditions_are_ready_for_json(loaded: Loader) -> None:
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no such file"):
         load(tmp_path / "nothing.yaml")
+
+
+def test_a_git_repository_on_this_machine(loaded: Loader, tmp_path: Path) -> None:
+    repository = tmp_path / "a @ b"
+    repository.mkdir()
+    url = f"git+{repository.as_uri()}"
+    for source in (url, f"{url}@main"):
+        (cell,) = loaded(f"requirements: ['x @ {source}']").cells
+        assert cell.request.requirements == (f"x @ {source}",)
