@@ -32,13 +32,15 @@ OUTPUT = frozenset({"build", "dist"})
 def content_hash(path: Path) -> str:
     """SHA-256 of a file, or of a tree's files with their relative paths and executable bits.
 
+    Pipes, sockets and devices in a tree do not count: they have no content that ends.
+
     Raises OSError when something cannot be read.
     """
     if path.is_file():
         return trees.content_hash(path)
     total = hashlib.sha256()
     for name, info in sorted(trees.walk(path).items()):
-        if not _counts(PurePosixPath(name)):
+        if not _counts(PurePosixPath(name)) or not (stat.S_ISREG(info.mode) or stat.S_ISLNK(info.mode)):
             continue
         executable = bool(info.mode & stat.S_IXUSR)
         total.update(f"{name}\0{executable}\0{trees.content_hash(path / name)}\n".encode(errors="surrogateescape"))

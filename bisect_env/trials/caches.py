@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import stat
 import uuid
 from pathlib import Path
 
@@ -68,7 +69,15 @@ def measure(folder: Path) -> tuple[int, int]:
 
 
 def _copy(source: Path, destination: Path) -> None:
-    shutil.copytree(source, destination, symlinks=True, copy_function=_copy_file, dirs_exist_ok=True)
+    shutil.copytree(
+        source, destination, symlinks=True, ignore=_without_end, copy_function=_copy_file, dirs_exist_ok=True
+    )
+
+
+def _without_end(folder: str, names: list[str]) -> list[str]:
+    """Pipes, sockets and devices: no part of a cache, and reading one may never end."""
+    modes = {name: (Path(folder) / name).lstat().st_mode for name in names}
+    return [n for n, mode in modes.items() if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))]
 
 
 def _copy_file(source: str, destination: str) -> str:

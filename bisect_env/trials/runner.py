@@ -69,9 +69,9 @@ def run(
         try:
             isolation = _prepare(spec, folders)
             ran = _run(spec, folders, isolation, stop)
+            text = _written(folders.events)
         except (OSError, CannotStart, SupervisorLost) as error:
             return _not_run(spec, error, before)
-        text = folders.events.read_text(errors="replace") if folders.events.exists() else ""
         said = events.read(redact(text, isolation.secrets))
         output = redact(ran.capture.text(), isolation.secrets)
         seen = Seen(
@@ -144,14 +144,18 @@ def _examine(process: Process, path: Path, protocol: bool) -> tuple[str, str]:
     """The kind of a hang, and all that can be seen of its threads."""
     family = process.family()
     samples = stacks.sample(family)
-    text = path.read_text(errors="replace") if path.exists() else ""
-    said = events.read(text)
+    said = events.read(_written(path))
     compiling = said.open_windows
     parts = [stacks.describe(samples, stacks.SAMPLE_SECONDS)]
     if compiling:
         parts.append("compiling: " + ", ".join(f"{thread} ({what[-1]})" for thread, what in compiling.items()))
     parts.append(stacks.dump(process, family, os.environ.get("PATH", ""), speaks=protocol and bool(said.times)))
     return stacks.kind_of(samples, stacks.SAMPLE_SECONDS, compiling), "\n\n".join(part for part in parts if part)
+
+
+def _written(events_file: Path) -> str:
+    """What the reproducer wrote; nothing when a command of the user's own has made something else than a file of it."""
+    return events_file.read_text(errors="replace") if events_file.is_file() else ""
 
 
 def _record(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,10 +54,12 @@ class EventsWatch:
     def look(self, now: float) -> Progress:
         """The progress as of ``now``."""
         try:
-            size = self._path.stat().st_size
+            found = self._path.stat()
         except FileNotFoundError:
             return self.progress
-        if size != self._size:
+        size = found.st_size
+        # A command of the user's own may have made anything of it.
+        if size != self._size and stat.S_ISREG(found.st_mode):
             # Only until `ready` is it read: a handful of lines.
             ready = self.progress.ready or _has_ready(self._path.read_bytes())
             self._size = size

@@ -35,6 +35,7 @@ def write(path: Path) -> None:
         lambda root: write(root / "src" / "pkg.egg-info" / "PKG-INFO"),
         lambda root: write(root / ".venv" / "pyvenv.cfg"),
         lambda root: os.utime(root / "pyproject.toml", (1, 1)),
+        lambda root: os.mkfifo(root / "pkg" / "pipe"),
     ],
 )
 def test_leavings_and_times_do_not_count(source: Path, change: Callable[[Path], None]) -> None:

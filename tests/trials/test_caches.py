@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,13 @@ def test_somebodys_inductor_cache_is_put_where_a_trial_looks(tmp_path: Path) -> 
     assert (tmp_path / "new" / "inductor" / "aotautograd" / "b").exists()
     assert (tmp_path / "new" / "triton" / "hash" / "k.cubin").exists()
     assert (tmp_path / "new" / "triton" / "other" / "k.cubin").exists()
+
+
+def test_a_pipe_in_a_cache_is_not_waited_for(tmp_path: Path) -> None:
+    source = fill(tmp_path / "mine", "fxgraph/a")
+    os.mkfifo(source / "fxgraph" / "pipe")
+    caches.copy_in(source, tmp_path / "new")
+    assert [path.name for path in (tmp_path / "new" / "inductor" / "fxgraph").iterdir()] == ["a"]
 
 
 def test_a_cache_that_is_not_there_is_an_error(tmp_path: Path) -> None:

@@ -300,6 +300,12 @@ def test_a_killed_trial_says_nothing_about_the_cell(tmp_path: Path, victim: str)
     assert gone(int(wait_for(tmp_path / "pid")))
 
 
+@pytest.mark.parametrize("make", ["os.mkdir", "os.mkfifo", "lambda path: os.symlink('/dev/zero', path)"])
+def test_events_that_are_no_file_are_none(tmp_path: Path, make: str) -> None:
+    record = run_command(tmp_path, f"import os, time\n({make})(os.environ['BISECT_ENV_EVENTS'])\ntime.sleep(0.3)")
+    assert record.outcome is Outcome.CLEAN and record.steps == ()
+
+
 def test_a_torn_last_event(tmp_path: Path) -> None:
     body = "say('done')\nopen(os.environ['BISECT_ENV_EVENTS'], 'a').write('{\"event\": \"fail')"
     assert run_script(tmp_path, body).outcome is Outcome.CLEAN
