@@ -17,6 +17,7 @@ from bisect_env.matrix.cells import Cell
 from bisect_env.report.rows import cut
 from bisect_env.trials.records import Outcome, Side, TrialRecord
 from bisect_env.verdicts.records import Verdict
+from bisect_env.verdicts.verdict import without_environment
 
 STYLES = {
     "clean": "green",
@@ -157,7 +158,7 @@ class LiveReporter(LineReporter):
 def resolved_line(label: str, result: Lock | Unavailable, seconds: float) -> str:
     """What resolving a request came to."""
     if isinstance(result, Unavailable):
-        return f"UNRESOLVABLE {label}: {result.reason}: {cut(result.message, REASON)}"
+        return f"{without_environment(result).headline} {label}: {result.reason}: {cut(result.message, REASON)}"
     remarks = "; ".join((*result.marks, *result.notes))
     variant = f", {result.cuda}" if result.cuda else ""
     return f"resolved {label}: {distributions(result)}{variant}, in {seconds:.1f} s" + (
@@ -173,8 +174,7 @@ def distributions(lock: Lock) -> str:
 def built_line(label: str, result: Environment | Unavailable, seconds: float) -> str:
     """What building an environment came to."""
     if isinstance(result, Unavailable):
-        verdict = "IMPORT-FAILED" if result.stage == "import" else "BUILD-FAILED"
-        return f"{verdict} {label}: {cut(result.message, REASON)}"
+        return f"{without_environment(result).headline} {label}: {cut(result.message, REASON)}"
     return f"built {label} in {seconds:.1f} s"
 
 
