@@ -1,7 +1,8 @@
 """Errors a user can cause or meet, and the exit code each of them ends a command with.
 
-Everything the command line prints without a traceback derives from :class:`BisectEnvError`. Any other exception is a
-defect of this program and is shown as one.
+Everything the command line prints without a traceback derives from :class:`BisectEnvError`, but for errors of the
+system that only the machine can cause (a path that may not be written). Any other exception is a defect of this
+program and is shown as one.
 """
 
 from __future__ import annotations

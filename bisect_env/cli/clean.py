@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from tabulate import tabulate
 
-from bisect_env.cli.common import STORE_FILE, root_option, say
+from bisect_env.cli.common import STORE_FILE, project_folder, root_option, say
 from bisect_env.engine import cleaning
 from bisect_env.engine.disk import size
 from bisect_env.environments.records import Lock
@@ -25,9 +25,9 @@ def command(root: Path, dry: bool, everything: bool) -> None:
     Results are never removed. An environment that a later run needs is built again, in seconds while uv still has its
     packages; `uv cache prune` and `uv cache clean` free those.
     """
+    given, root = root, project_folder(root)
     if not (root / STORE_FILE).exists():
-        raise BadInput("--store", str(root), "there is no store", "the folder of an earlier run")
-    root = root.absolute()
+        raise BadInput("--store", str(given), "there is no store", "the folder of an earlier run")
     with Store(root / STORE_FILE) as store:
         in_use = {lock.address for lock in store.locks() if isinstance(lock, Lock)}
         running = {flight.trial_id for flight in store.in_flight()}

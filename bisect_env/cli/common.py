@@ -6,12 +6,14 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
+
+from bisect_env.errors import BadInput, InfrastructureError
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -32,13 +34,70 @@ def root_option(function: Command) -> Command:
     return option(function)
 
 
+def project_folder(root: Path) -> Path:
+    """The folder that ``--store`` means.
+
+    Raises:
+        BadInput: it is relative to a folder that was deleted, or its name is not UTF-8, which uv needs.
+    """
+    try:
+        absolute = root.absolute()
+        str(absolute).encode()
+    except FileNotFoundError:
+        found = f"{root}, in a working folder that was deleted"
+        raise BadInput("--store", "", found, "cd to a folder that exists, or an absolute path") from None
+    except UnicodeEncodeError:
+        raise BadInput("--store", "", f"{absolute!r} is not UTF-8", "a folder whose whole path is UTF-8") from None
+    return absolute
+
+
 def say(text: str) -> None:
-    """Print the result. A reader that went away (``| head``) changes no exit code."""
+    """Print the result. A reader that went away (``| head``) changes no exit code, and neither does a closed stdout.
+
+    Raises:
+        InfrastructureError: it cannot be written.
+    """
     try:
         click.echo(text)
-    except BrokenPipeError:
+    except OSError as error:
         # Or the flush at exit would complain.
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
+        if not isinstance(error, BrokenPipeError):
+            raise InfrastructureError(f"standard output cannot be written: {error.strerror}") from error
+
+
+class Progress:
+    """Standard error for the progress of a run, which goes on when nobody listens any more (``2>&1 | head``)."""
+
+    def __init__(self) -> None:
+        self._stream = sys.stderr or open(os.devnull, "w")  # noqa: PTH123, SIM115
+
+    def write(self, text: str) -> int:
+        """As a text stream's."""
+        self._try(self._stream.write, text)
+        return len(text)
+
+    def flush(self) -> None:
+        """As a text stream's."""
+        self._try(self._stream.flush)
+
+    def _try(self, act: Callable[..., object], *args: str) -> None:
+        try:
+            act(*args)
+        except OSError:
+            # What is still buffered goes there too, or the flush at exit would change the exit code.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def complain(text: str) -> None:
+    """Print to standard error, as far as anybody listens: the exit code says it too."""
+    with suppress(OSError):
+        click.echo(text, err=True)
 
 
 @contextmanager

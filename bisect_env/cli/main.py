@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import sys
 
 import click
 
 from bisect_env import __version__
+from bisect_env.cli.common import complain
 from bisect_env.errors import BisectEnvError, ExitCode
+from bisect_env.matrix.urls import without_credentials
 
 COMMANDS = {
     "matrix": "bisect_env.cli.matrix",
     "show": "bisect_env.cli.show",
     "clean": "bisect_env.cli.clean",
 }
+
+MACHINE = frozenset(
+    {
+        *(errno.EACCES, errno.EPERM, errno.EROFS),
+        *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ESTALE),
+        *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP),
+        *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN),
+    }
+)
+"""Errors of the system that no code of ours makes: rights, disks, what else lies at a path, limits of the process."""
+ADVICE = "Put that right and give the same command again: what was measured so far is kept."
 
 EPILOG = """\b
 Exit codes, the same for every command:
@@ -64,6 +78,11 @@ def main(args: list[str] | None = None) -> None:
         error.show()
         code = ExitCode.USAGE
     except BisectEnvError as error:
-        click.echo(f"bisect-env: {error}", err=True)
+        complain(f"bisect-env: {without_credentials(str(error))}")
         code = error.exit_code
+    except OSError as error:
+        if error.errno not in MACHINE:
+            raise
+        complain(f"bisect-env: {without_credentials(str(error))}\n  {ADVICE}")
+        code = ExitCode.INFRASTRUCTURE
     sys.exit(int(code or 0))

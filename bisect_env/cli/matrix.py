@@ -12,12 +12,13 @@ from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import IO, cast
 
 import click
 from rich.console import Console
 
 from bisect_env import __version__
-from bisect_env.cli.common import STORE_FILE, ends_cleanly, root_option, say
+from bisect_env.cli.common import STORE_FILE, Progress, complain, ends_cleanly, project_folder, root_option, say
 from bisect_env.engine.defaults import default_matrix
 from bisect_env.engine.forecast import forecast
 from bisect_env.engine.results import Result
@@ -99,8 +100,8 @@ def command(
     gpu.devices(gpus)  # Says now what is wrong with the selection.
     matrix = _narrowed(load(chosen, SimpleIndex()), patterns, trials, controls)
     reproducer = reproducers.prepare(matrix.reproducer)
-    settings = Settings(root.absolute(), seed, fresh, allow_busy, gpus, max_race_rate)
-    console = Console(stderr=True, highlight=False)
+    settings = Settings(project_folder(root), seed, fresh, allow_busy, gpus, max_race_rate)
+    console = Console(file=cast("IO[str]", Progress()), highlight=False)
     reporter = LiveReporter(console) if console.is_terminal else LineReporter(console)
     stop = threading.Event()
     ended: BaseException | None = None
@@ -130,7 +131,7 @@ def command(
     if isinstance(ended, InfrastructureError):
         raise ended
     if ended is not None:
-        click.echo("Interrupted. What was measured is kept: the same command goes on from there.", err=True)
+        complain("Interrupted. What was measured is kept: the same command goes on from there.")
         return ExitCode.INTERRUPTED
     return ExitCode.REGRESSION if wanted & {result.verdict.headline for result in results} else ExitCode.PASSED
 
@@ -154,20 +155,31 @@ def _print(
     output: Path | None,
 ) -> None:
     # Files and pipes get what a wide terminal would show; a terminal gets what fits.
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() and output is None else 120
+    # (A closed standard output is None.)
+    narrow = sys.stdout is not None and sys.stdout.isatty() and output is None
+    width = shutil.get_terminal_size().columns if narrow else 120
     text = table.render(results, matrix.axes, fmt, width)
     sentence = summary.sentence(results, settings.max_race_rate)
     document = ""
     if json_path is not None:
         document = json.dumps(machine.document(results, matrix, settings.max_race_rate), indent=2)
-    if json_path == "-":
-        say(document)
-    else:
-        say(f"{text}\n\n{sentence}")
-    if json_path not in (None, "-"):
-        Path(str(json_path)).write_text(document + "\n", encoding="utf-8")
-    if output is not None:
-        output.write_text(f"{text}\n\n{sentence}\n", encoding="utf-8")
+    try:
+        say(document if json_path == "-" else f"{text}\n\n{sentence}")
+    finally:
+        if json_path not in (None, "-"):
+            _write("--json", Path(str(json_path)), document)
+        if output is not None:
+            _write("--output", output, f"{text}\n\n{sentence}")
+
+
+def _write(option: str, path: Path, text: str) -> None:
+    try:
+        path.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InfrastructureError(
+            f"{option}: {path} cannot be written: {error.strerror}\n"
+            "  Everything measured is kept: the same command writes it without measuring again."
+        ) from error
 
 
 def _verdicts(fail_on: str | None) -> set[Headline]:
