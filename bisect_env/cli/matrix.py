@@ -117,7 +117,7 @@ def command(
             say(dry_run.describe(forecasts, needed, free))
             return ExitCode.PASSED
         versions = {"bisect-env": __version__, "python": sys.version.split()[0]}
-        run_id = store.start_run(matrix.name, matrix.path, sys.argv[1:], seed, versions)
+        run_id = store.start_run(matrix.name, matrix.path, sys.argv[1:], seed, versions, matrix.trials, matrix.controls)
         try:
             engine.run(run_id)
             store.end_run(run_id, "completed")

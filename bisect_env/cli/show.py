@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ from bisect_env.errors import BadInput
 from bisect_env.report import show
 from bisect_env.store.cells import Match
 from bisect_env.store.database import Store
+from bisect_env.store.trials import StoredTrial
 from bisect_env.trials.records import Outcome, Side
 from bisect_env.verdicts.looks import Design
 from bisect_env.verdicts.verdict import judge, without_environment
@@ -68,15 +70,32 @@ def _text(store: Store, match: Match) -> str:
 
 
 def _cell(store: Store, key: str) -> str:
-    """The cell judged by itself, on the trials it has: without its matrix there is no reference and no plan."""
+    """The cell judged by itself, on the trials that a run would count: without its matrix there is no reference."""
     cell = store.cells(key)[0].cell
     lock = store.lock(cell.request.key)
     if isinstance(lock, Unavailable):
         return show.cell(Result(cell, without_environment(lock), None, ()))
-    samples = tuple(store.trials_of_cell(key))
-    failed = store.unavailable(key, lock.address if isinstance(lock, Lock) else None)
-    sides = [sample.record.side for sample in samples if sample.record.outcome is not Outcome.INFRA]
-    design = Design(max(1, sides.count(Side.THREADS)), sides.count(Side.SERIAL))
-    verdict = without_environment(failed) if failed else judge(samples, design)
+    every = store.trials_of_cell(key)
+    samples = _counted(store, key, lock, every)
+    failed = store.unavailable(key, lock.address if lock else None)
+    verdict = without_environment(failed) if failed else judge(samples, _design(store, samples))
     environment = store.environment(lock.address) if lock else None
-    return show.cell(Result(cell, verdict, lock, samples), environment)
+    return show.cell(Result(cell, verdict, lock, samples), environment, earlier=len(every) - len(samples))
+
+
+def _counted(store: Store, key: str, lock: Lock | None, every: Sequence[StoredTrial]) -> tuple[StoredTrial, ...]:
+    """Of a cell's trials those of its lock, and of the reproducer and the devices that it was measured with last."""
+    if lock is None or not every:
+        return ()
+    last = every[-1].record
+    devices = frozenset(device.name for device in last.devices)
+    return tuple(store.trials(key, lock.address, last.reproducer, devices))
+
+
+def _design(store: Store, samples: Sequence[StoredTrial]) -> Design:
+    """The plan of the run that measured last: to take an unfinished cell for a finished one would be a further look."""
+    run = store.run(samples[-1].run_id) if samples else None
+    if run is not None and run.trials:
+        return Design(run.trials, run.controls)
+    sides = [sample.record.side for sample in samples if sample.record.outcome is not Outcome.INFRA]
+    return Design(max(1, sides.count(Side.THREADS)), sides.count(Side.SERIAL))

@@ -17,13 +17,15 @@ TAIL = 60
 """Lines of a trial's output."""
 
 
-def cell(row: Row, environment: Environment | None = None) -> str:
+def cell(row: Row, environment: Environment | None = None, earlier: int = 0) -> str:
     """A cell: verdict with all figures, environment, every trial on a line, first failure of each signature in full.
 
     Args:
         row: the cell with its trials.
         environment: as built, for its ``uv pip freeze``; None when it is not there any more.
+        earlier: trials of the cell that are kept but do not count any more.
     """
+    kept = f"{earlier} earlier trials are kept and not counted: of another lock, reproducer or GPU, or before --fresh"
     records = [sample.record for sample in row.samples]
     parts = [
         f"{row.cell.id}  (cell {short_id(row.cell)}, key {row.cell.key})\n{row.verdict.text}: {row.verdict.reason}",
@@ -36,7 +38,7 @@ def cell(row: Row, environment: Environment | None = None) -> str:
         ),
         _section("Marks", [*(row.lock.marks if row.lock else ()), *row.verdict.marks]),
         _section("Versions as imported", _versions(records)),
-        _section("Trials", _trials(row.samples)),
+        _section("Trials", [*_trials(row.samples), *([kept] if earlier else [])]),
         *_failures(records),
         *_lock(row.lock),
     ]

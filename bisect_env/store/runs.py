@@ -31,6 +31,10 @@ class StoredRun:
     ended: float | None = None
     """None while it runs, and when it was killed."""
     status: str = ""
+    trials: int = 0
+    """Threaded trials planned for each cell; 0 where an older version did not say."""
+    controls: int = 0
+    """Trials planned for each control of each cell."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +57,21 @@ class Runs(Connection):
         argv: Sequence[str],
         seed: int,
         versions: Mapping[str, str] | Sequence[tuple[str, str]],
+        trials: int = 0,
+        controls: int = 0,
     ) -> str:
         """Note that a run begins; gives its id. Credentials in URLs of ``argv`` are left out."""
         pairs = versions.items() if isinstance(versions, Mapping) else versions
         run = StoredRun(
-            new_run_id(), matrix_name, str(matrix_path), tuple(argv), seed, tuple((k, v) for k, v in pairs), time.time()
+            id=new_run_id(),
+            matrix_name=matrix_name,
+            matrix_path=str(matrix_path),
+            argv=tuple(argv),
+            seed=seed,
+            versions=tuple((k, v) for k, v in pairs),
+            started=time.time(),
+            trials=trials,
+            controls=controls,
         )
         with self._write() as db:
             row = (run.id, matrix_name, run.started, encode(run))

@@ -153,8 +153,8 @@ def _unsure(facts: Facts) -> Verdict | None:
     k0, n0 = (base.serial.k, base.serial.n) if base.serial else (0, 0)
     text = f"{_sides(base)} failed"
     if not facts.finished:
-        missing = max(facts.design.trials - len(facts.sides.threads), 1)
-        text += f"; {missing} more of the {facts.design.trials} planned threaded trials are to come"
+        missing = max(facts.design.trials - len(facts.sides.threads), 0)
+        text += f"; not finished: {_to_come(facts)}"
         return replace(base, headline=Headline.UNSURE, missing=missing, reason=text)
     text += f", which chance can explain (p = {base.p_value:.2g})" if base.p_value is not None else ""
     more = further_needed(base.threads.k, base.threads.n, k0, n0, facts.design)
@@ -174,7 +174,7 @@ def _full(facts: Facts) -> Verdict:
         text += f"; {missing} more clean trials would show it to be below {percent(design.max_race_rate)}"
     marks = base.marks
     if not facts.finished:
-        marks = (*marks, f"not finished: {n} of {design.trials} planned threaded trials are in")
+        marks = (*marks, f"not finished: {_to_come(facts)}")
     return replace(base, missing=missing, reason=text, marks=marks)
 
 
@@ -189,6 +189,17 @@ _RULES: tuple[Callable[[Facts], Verdict | None], ...] = (
     _slow,
     _unsure,
 )
+
+
+def _to_come(facts: Facts) -> str:
+    design, sides = facts.design, facts.sides
+    counts = (
+        ("threaded", len(sides.threads), design.trials),
+        ("serial", len(sides.serial), design.controls),
+        ("solo", len(sides.solo), design.controls),
+    )
+    listed = ", ".join(f"{done} of {planned} {side}" for side, done, planned in counts if done < planned)
+    return f"{listed} trials are in"
 
 
 def _sides(verdict: Verdict) -> str:

@@ -95,7 +95,7 @@ def test_unsure_says_how_many_more_would_tell() -> None:
     assert found.headline is Headline.UNSURE and found.missing > 0
     assert f"{found.missing} more trials of each side would tell" in found.reason
     running = judge(cell("F..", "...", "..."), SIX)
-    assert running.missing == 3 and "3 more of the 6 planned" in running.reason
+    assert running.missing == 3 and "not finished: 3 of 6 threaded" in running.reason
 
 
 def dense(share: float, *signs: str) -> tuple[PathCount, ...]:
@@ -144,8 +144,14 @@ def test_marks() -> None:
 def test_a_full_cell_that_is_not_finished_says_so() -> None:
     found = judge(cell("..", "..", ".."), SIX)
     assert found.headline is Headline.FULL
-    assert found.marks == ("not finished: 2 of 6 planned threaded trials are in",)
+    assert found.marks == ("not finished: 2 of 6 threaded, 2 of 6 serial, 2 of 6 solo trials are in",)
     assert judge(cell("..", "..", exposures=4), SIX).exposures == 8
+
+
+def test_what_is_still_to_come_is_named_rightly() -> None:
+    found = judge(cell("FF....", "..", "......"), SIX)
+    assert found.headline is Headline.UNSURE and found.missing == 0
+    assert found.reason.endswith("; not finished: 2 of 6 serial trials are in")
 
 
 @pytest.mark.parametrize(
