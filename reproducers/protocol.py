@@ -34,7 +34,7 @@ from typing import Any, NoReturn
 from condition import CannotRunHere, Options, checked, command_line, summary
 from trial_events import Events, describe
 
-CLEAN, FAILED, USAGE, CANNOT_RUN = 0, 1, 2, 125
+CLEAN, FAILED, USAGE, CANNOT_RUN, INTERRUPTED = 0, 1, 2, 125, 130
 THREADED = ("threads", "profile")
 FLUSH_SECONDS = 0.1
 """Least time between two `step` events of a thread."""
@@ -147,6 +147,12 @@ class Worker:
             self.trial.events.emit("alive", thread=self.name)
 
 
+def _interrupted(number: int, frame: object) -> NoReturn:
+    """Ctrl-C by hand: neither a failure (1) nor a wait for workers that may be deep in a compiler."""
+    print("interrupted", file=sys.stderr, flush=True)
+    os._exit(INTERRUPTED)
+
+
 class Trial:
     """One run of a reproducer. ``alone`` is for sections that only one thread may be in at a time."""
 
@@ -164,6 +170,9 @@ class Trial:
         faulthandler.enable()
         faulthandler.register(signal.SIGUSR1, all_threads=True)
         path = os.environ.get("BISECT_ENV_CONDITION")
+        # In the background a shell has it ignored, and so it stays.
+        if not path and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, _interrupted)
         given = json.loads(Path(path).read_text()) if path else command_line(options, description)
         events = Events(os.environ.get("BISECT_ENV_EVENTS"))
         events.emit("start", pid=os.getpid())
