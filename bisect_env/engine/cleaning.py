@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from bisect_env.environments import usage
+from bisect_env.store.ids import is_trial_id
+
+_CACHE = re.compile(r"\.?[0-9a-f]{16}(\.[0-9a-f]{32})?")
+"""Name of a prepared cache, and of one that is being moved there."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,7 @@ class Item:
 
 
 def survey(root: Path, in_use: Collection[str], running: Collection[str]) -> tuple[Item, ...]:
-    """Everything under ``root`` that takes space.
+    """Everything under ``root`` that takes space and was made by a run: ``--store .`` may hold the user's own folders.
 
     Args:
         root: the project's folder.
@@ -42,11 +47,11 @@ def survey(root: Path, in_use: Collection[str], running: Collection[str]) -> tup
     ]
     items += [
         Item("compile cache", path.name, _bytes(path), True, "prepared for trials with a warm cache")
-        for path in _folders(root / "caches")
+        for path in _folders(root / "caches", lambda name: _CACHE.fullmatch(name) is not None)
     ]
     items += [
         Item("trial folder", path.name, _bytes(path), path.name in running, "left by a trial that was killed")
-        for path in _folders(root / "trials")
+        for path in _folders(root / "trials", is_trial_id)
     ]
     return tuple(items)
 
@@ -60,8 +65,10 @@ def remove(item: Item, root: Path) -> int:
     return 0 if folder.exists() else item.own_bytes
 
 
-def _folders(parent: Path) -> list[Path]:
-    return sorted(path for path in parent.iterdir() if path.is_dir()) if parent.is_dir() else []
+def _folders(parent: Path, ours: Callable[[str], bool]) -> list[Path]:
+    if not parent.is_dir():
+        return []
+    return sorted(path for path in parent.iterdir() if ours(path.name) and path.is_dir())
 
 
 def _bytes(folder: Path) -> int:

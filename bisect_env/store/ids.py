@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 
 _ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
@@ -14,6 +15,11 @@ def new_trial_id() -> str:
     Random from the first character on, so that three or four of them are mostly enough to name a trial.
     """
     return "t" + "".join(secrets.choice(_ALPHABET) for _ in range(9))
+
+
+def is_trial_id(name: str) -> bool:
+    """Whether :func:`new_trial_id` could have given it."""
+    return re.fullmatch(f"t[{_ALPHABET}]{{9}}", name) is not None
 
 
 def new_run_id() -> str:
