@@ -108,7 +108,8 @@ def inspect(python: str) -> Base | Unavailable:
         words = (asked.stderr.strip().splitlines() or ["it said nothing"])[-1]
         return Unavailable("resolve", Reason.BASE, f"the base {python} cannot be asked what it holds: {words}")
     try:
-        value = json.loads(asked.stdout)
+        # What a .pth or a sitecustomize of the base prints at every start comes first.
+        value = json.loads(asked.stdout.strip().rpartition("\n")[2])
     except ValueError:
         words = f"the base {python} is not a Python: it printed {asked.stdout[:80]!r}"
         return Unavailable("resolve", Reason.BASE, words)

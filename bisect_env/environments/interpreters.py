@@ -124,7 +124,8 @@ def _answer(path: Path, _changed: int) -> Interpreter | None:
         answer = subprocess.run(
             [path, "-I", "-c", QUESTION], capture_output=True, text=True, timeout=PATIENCE, check=True
         )
-        told = json.loads(answer.stdout)
+        # What a sitecustomize prints at every start comes first.
+        told = json.loads(answer.stdout.strip().rpartition("\n")[2])
         return Interpreter(Path(told["path"]), told["version"], told["implementation"], told["platform"])
     except (OSError, subprocess.SubprocessError, ValueError, KeyError):
         return None

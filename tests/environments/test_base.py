@@ -264,6 +264,13 @@ def test_paths_in_others_are_walked_once() -> None:
     assert foundation.outermost(["/a/b", "/a/b/c", "/d", "/d", "/a/bc"]) == ("/a/b", "/d", "/a/bc")
 
 
+def test_a_base_that_greets(host: Path) -> None:
+    (site,) = host.parent.parent.glob("lib/*/site-packages")
+    (site / "banner.pth").write_text("import sys; print('== NVIDIA Release 25.01 ==', flush=True)\n")
+    base = foundation.inspect(str(host))
+    assert isinstance(base, Base) and base.versions["torch"] == "2.11.0+cu130"
+
+
 def test_own_python_as_a_base_is_described() -> None:
     base = foundation.inspect(sys.executable)
     assert isinstance(base, Base)

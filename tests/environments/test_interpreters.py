@@ -108,3 +108,10 @@ def test_where_is_looked(tmp_path: Path) -> None:
     assert list(under_pyenv({"PYENV_ROOT": str(tmp_path / "gone")})) == []
     fake(tmp_path / "data" / "uv" / "python" / "cpython-3.13.1-linux" / "bin" / "python3", "3.13.1")
     assert len(list(managed_by_uv({"XDG_DATA_HOME": str(tmp_path / "data")}))) == 1
+
+
+def test_an_interpreter_that_greets_is_one(machine: Path) -> None:
+    python = fake(machine / "bin" / "python3.9", "3.9.1")
+    python.write_text(python.read_text().replace("echo", "echo Welcome.\necho", 1))
+    found = find("3.9")
+    assert isinstance(found, Interpreter) and found.version == "3.9.1"
