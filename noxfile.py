@@ -19,8 +19,7 @@
 # ///
 """Sessions: `nox -s matrix` is the main job, `nox -s tests` the tests, `nox -l` lists the rest.
 
-The main jobs run in nox's own script environment (the block above), so that no second one is made; they call the
-package and end with its exit code, which `session.run` would turn into 1.
+Everything after `--` goes to the command: `nox -s matrix -- my.yaml --dry-run`, `nox -s matrix -- --help`.
 """
 
 from __future__ import annotations
@@ -46,7 +45,11 @@ nox.options.error_on_missing_interpreters = True
 
 
 def bisect_env(*args: str) -> None:
-    """Run the command line in a process of its own, and end with its exit code when that is not 0."""
+    """Run the command line in a process of its own, and end with its exit code when that is not 0.
+
+    In the environment that nox made from the block above, so that no second one is needed, and not through
+    `session.run`, which would turn every exit code but 0 into 1.
+    """
     process = subprocess.Popen([sys.executable, "-m", "bisect_env", *args], cwd=ROOT)
     # A terminal's Ctrl-C reaches it too, the end of a CI job does not. Either way it ends its children and prints what
     # it has measured: that is waited for.
@@ -79,6 +82,18 @@ def matrix(session: nox.Session) -> None:
 def cell(session: nox.Session, name: str) -> None:
     """One cell of the default matrix."""
     bisect_env("matrix", "--cell", name, *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def show(session: nox.Session) -> None:
+    """Everything known about a cell, a trial, an environment or a run: `-- ID`."""
+    bisect_env("show", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def clean(session: nox.Session) -> None:
+    """What environments and caches take on disk; frees what no cell needs."""
+    bisect_env("clean", *session.posargs)
 
 
 @nox.session

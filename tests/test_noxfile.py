@@ -59,7 +59,7 @@ def test_the_list_needs_no_network() -> None:
     names = re.findall(r"^[-*] (\S+)", listed.stdout, re.MULTILINE)
     default = "gpu" if "cu1" in listed.stdout else "cpu"
     cells = load(shipped.matrices_folder() / f"{default}.yaml").cells
-    assert names == ["matrix", *(f"cell({cell.id})" for cell in cells), "tests", "lint", "typecheck"]
+    assert names == ["matrix", *(f"cell({cell.id})" for cell in cells), "show", "clean", "tests", "lint", "typecheck"]
     for cell in cells:
         assert f"cell({cell.id}) [{','.join(cell.tags)}]" in listed.stdout
 

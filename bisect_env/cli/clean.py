@@ -20,7 +20,7 @@ from bisect_env.store.database import Store
 @click.option("--dry-run", "dry", is_flag=True, help="Only show.")
 @click.option("--all", "everything", is_flag=True, help="Remove used environments and prepared caches as well.")
 def command(root: Path, dry: bool, everything: bool) -> None:
-    """Show what environments and caches take, and remove those that no stored cell needs.
+    """Show what environments and caches take, and remove those that no stored cell needs; --all removes the rest too.
 
     Results are never removed. An environment that a later run needs is built again, in seconds while uv still has its
     packages; `uv cache prune` and `uv cache clean` free those.
@@ -43,5 +43,5 @@ def command(root: Path, dry: bool, everything: bool) -> None:
         if goes:
             freed += item.own_bytes if dry else cleaning.remove(item, root)
         rows.append((item.kind, item.name, size(item.own_bytes), "yes" if item.used else "no", fate))
-    say(tabulate(rows, ["what", "name", "its own", "used", ""], disable_numparse=True))
+    say(tabulate(rows, ["what", "name", "frees", "used by a cell", "now"], disable_numparse=True))
     say(f"\n{'Would free' if dry else 'Freed'} {size(freed)}. uv's own cache is not touched.")

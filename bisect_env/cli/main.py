@@ -33,10 +33,8 @@ ADVICE = "Put that right and give the same command again: what was measured so f
 EPILOG = """\b
 Exit codes, the same for every command:
   0  completed, found, or passed
-  1  a regression (gate), no culprit reproduced, or --fail-on matched
+  1  --fail-on matched
   2  usage or bad input; nothing was built
-  3  inconclusive within the budget
-  4  nothing to compare
   5  infrastructure: disk, GPU, driver
   130  interrupted; the same command goes on from there
 """

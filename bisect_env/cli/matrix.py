@@ -44,7 +44,9 @@ VERDICTS = [headline.value.lower().replace(" ", "-") for headline in Headline]
 @click.option("--dry-run", "dry", is_flag=True, help="List the cells, the downloads and the time; build nothing.")
 @click.option("--fresh", is_flag=True, help="Resolve anew and count no trial of an earlier run.")
 @click.option("--cell", "patterns", multiple=True, metavar="GLOB", help="Only cells whose id matches; repeatable.")
-@click.option("--trials", type=click.IntRange(1), help="Threaded trials per cell, instead of the file's.")
+@click.option(
+    "--trials", type=click.IntRange(1), help="Threaded trials per cell, instead of the file's; and of controls."
+)
 @click.option("--controls", type=click.IntRange(1), help="Trials of each control per cell, instead of the file's.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the order and of the trials.")
 @click.option("--gpus", help="GPUs to use, as in CUDA_VISIBLE_DEVICES; all visible ones when left out.")
@@ -131,7 +133,8 @@ def command(
     if isinstance(ended, InfrastructureError):
         raise ended
     if ended is not None:
-        complain("Interrupted. What was measured is kept: the same command goes on from there.")
+        again = "the same command without --fresh" if fresh else "the same command"
+        complain(f"Interrupted. What was measured is kept: {again} goes on from there.")
         return ExitCode.INTERRUPTED
     return ExitCode.REGRESSION if wanted & {result.verdict.headline for result in results} else ExitCode.PASSED
 

@@ -6,7 +6,7 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bisect_env.engine import prepare
 from bisect_env.engine.plan import Slot, next_round, silence_limit
@@ -30,6 +30,9 @@ from bisect_env.verdicts.verdict import judge, without_environment
 RETRIES = 3
 """Attempts at one trial before its infrastructure failure ends the run."""
 PROFILED = (Headline.DENSE, Headline.SLOW, Headline.UNSURE, Headline.FULL)
+CONTROLS = (
+    "a command must itself work in one thread when its condition's `side` is not `threads`: is this one's control one?"
+)
 COUNTED = (Side.THREADS, Side.SERIAL, Side.SOLO)
 
 
@@ -118,7 +121,7 @@ class Engine:
             if state.address is not None:
                 state.samples = self._stored(cell, state.address)
                 state.environment = self.store.unavailable(cell.key, state.address, retry_transient=True)
-                state.hung = any(record.hang_kind for record in state.records)
+                state.hung = any(r.hang_kind and r.outcome is not Outcome.FAILED for r in state.records)
             states.append(state)
         self.states = states
 
@@ -159,6 +162,9 @@ class Engine:
         bench = Bench(self.matrix, self.settings, self.store, run_id, self.reproducer, self.stop, self.reporter.note)
         by_key = {state.cell.key: state for state in self.states}
         planned = sum(self.trials_left(state) for state in self.states)
+        earlier = sum(sum(_done(state.samples).values()) for state in self.states)
+        if earlier:
+            self.reporter.note(f"{earlier} trials of earlier runs count; {planned} more at most")
         if planned:
             self.reporter.phase("trials", planned)
         while unfinished := self._unfinished():
@@ -233,7 +239,7 @@ class Engine:
         record = run_trial(bench, slot, state.environment, silence, counts_hang=confirmed, counts_slowed=last)
         state.samples.append(StoredTrial(record, slot.index, bench.run_id))
         note = f"not counted: {record.message}" if record.outcome is Outcome.INFRA else ""
-        if record.hang_kind and not confirmed:
+        if record.hang_kind and record.outcome is Outcome.INFRA:
             state.hung = True
             note = "hung; tried again with three times the limit"
         self.reporter.trial_ended(slot.cell, record, note)
@@ -259,7 +265,11 @@ class Engine:
             return without_environment(state.lock)
         if isinstance(state.environment, Unavailable):
             return without_environment(state.environment)
-        return judge(state.samples, self.design, self._reference(state))
+        verdict = judge(state.samples, self.design, self._reference(state))
+        if verdict.headline is Headline.BROKEN and not self.reproducer.protocol:
+            # The usual cause with a command of the user's own, and nothing in its trials can tell.
+            verdict = replace(verdict, marks=(*verdict.marks, CONTROLS))
+        return verdict
 
     def _reference(self, state: CellState) -> Sequence[StoredTrial] | None:
         """The reference cell's trials that ran interleaved with this cell's: same run and same block."""

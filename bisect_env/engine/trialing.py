@@ -54,7 +54,9 @@ def run_trial(
     with _folder(bench) as folder:
         cache = _cache_to_copy(bench, slot.cell, environment)
         record = _execute(bench, slot, environment, silence, folder, cache)
-    if record.outcome is Outcome.HANG and not counts_hang:
+    # One that made progress until its whole time was up would only take longer under another limit.
+    silent = record.longest_silence >= silence
+    if record.outcome is Outcome.HANG and silent and not counts_hang:
         message = f"hung under the first limit of {silence:.0f} s, which has to be confirmed under a longer one"
         record = replace(record, outcome=Outcome.INFRA, message=message)
     slowed = gpu.slowed(record.host)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
-from bisect_env.engine.disk import size
+from bisect_env.engine.disk import download_bytes, size
 from bisect_env.engine.forecast import Forecast
 from bisect_env.environments.records import Lock, Unavailable
 from bisect_env.report.rows import cut
@@ -23,8 +23,13 @@ def describe(forecasts: Sequence[Forecast], disk_bytes: int, free_bytes: int) ->
             packages = str(len(item.lock.pins))
             download = "" if item.built or item.lock.download_bytes is None else size(item.lock.download_bytes)
         rows.append((item.cell.id, state, packages, download, item.trials_left))
-    text = tabulate(rows, ["cell", "environment", "packages", "wheels", "trials at most"], disable_numparse=True)
+    text = tabulate(rows, ["cell", "environment", "packages", "wheels", "trials to run"], disable_numparse=True)
     return "\n".join([text, "", *_reasons(forecasts), *_totals(forecasts, disk_bytes, free_bytes)])
+
+
+def count(number: int, noun: str) -> str:
+    """``1 cell``, ``2 cells``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _reasons(forecasts: Sequence[Forecast]) -> list[str]:
@@ -36,12 +41,17 @@ def _reasons(forecasts: Sequence[Forecast]) -> list[str]:
 
 def _totals(forecasts: Sequence[Forecast], disk_bytes: int, free_bytes: int) -> list[str]:
     to_build = {item.lock.address for item in forecasts if isinstance(item.lock, Lock) and not item.built}
+    fetched = download_bytes([item.lock for item in forecasts if isinstance(item.lock, Lock) and not item.built])
     trials = sum(item.trials_left for item in forecasts)
     lines = [
-        f"{len(forecasts)} cells, {len(to_build)} environments to build, {trials} trials at most "
-        "(a racing cell stops early).",
-        f"Disk: up to {size(disk_bytes)} with nothing cached yet; {size(free_bytes)} free.",
+        f"{count(len(forecasts), 'cell')}, {count(len(to_build), 'environment')} to build, at most "
+        f"{count(trials, 'trial')} to run (a racing cell stops early).",
     ]
+    if to_build:
+        lines.append(
+            f"Download: up to {size(fetched)}, less what uv has cached. Disk: at most {size(disk_bytes)}; "
+            f"{size(free_bytes)} free."
+        )
     known = [item.seconds_per_trial for item in forecasts if item.seconds_per_trial is not None]
     if known and trials:
         seconds = sum(item.trials_left * (item.seconds_per_trial or max(known)) for item in forecasts)

@@ -229,6 +229,11 @@ def _measured(record: TrialRecord) -> list[str]:
     return _pairs(figures)
 
 
+def _pins(lock: Lock) -> list[str]:
+    """The lock's lines without their hashes, which take a screen a package."""
+    return [line.rstrip(" \\") for line in lock.text.splitlines() if not line.lstrip().startswith("--hash")]
+
+
 def _lock(lock: Lock | None) -> list[str]:
     if lock is None:
         return []
@@ -239,4 +244,7 @@ def _lock(lock: Lock | None) -> list[str]:
     ]
     if lock.base:
         facts.append(("stands on", lock.base))
-    return [_section("Environment", [*_pairs(facts), *lock.notes]), _section("Lock", lock.text.splitlines())]
+    return [
+        _section("Environment", [*_pairs(facts), *lock.notes]),
+        _section("Lock (with its hashes in environments/ADDRESS/lock.txt)", _pins(lock)),
+    ]

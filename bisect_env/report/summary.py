@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from bisect_env.report.rows import Row, label, varying
 from bisect_env.verdicts.records import Headline, percent
+from bisect_env.verdicts.statistics import clean_trials_needed
 
 MOST = 4
 """Cells named in each part; the table has the rest."""
@@ -47,7 +48,10 @@ def sentence(rows: Sequence[Row], max_race_rate: float) -> str:
         alone = ", each by itself" if len(use) > 1 else ""
         parts.append(f"Use {_listed(use)}: race rate below {percent(max_race_rate)} at 95 %{alone}.")
     else:
-        parts.append(f"No cell is shown to race in less than {percent(max_race_rate)} of its runs.")
+        parts.append(
+            f"No cell can be recommended yet: that takes {clean_trials_needed(max_race_rate)} clean trials, which show "
+            f"a race rate below {percent(max_race_rate)} (--trials, --max-race-rate)."
+        )
     if avoid:
         parts.append(f"Avoid {_listed(avoid)}.")
     if unknown:

@@ -122,9 +122,11 @@ def _notes(row: Row) -> list[str]:
         notes += [cut(fault(item.signature), NOTE_LENGTH) for item in verdict.signatures[:SIGNATURES]]
     if verdict.stopped_early:
         notes.append("stopped early: certain at a look fixed beforehand")
+    if row.lock is not None and row.lock.base is not None:
+        notes.append(f"stands on {row.lock.base}: only what differs is installed, the rest is the base's")
     notes += [cut(mark, NOTE_LENGTH) for mark in (*(row.lock.marks if row.lock else ()), *verdict.marks)]
     if verdict.infra:
-        notes.append(f"{verdict.infra} not counted: the machine failed, not the cell")
+        notes.append(f"{verdict.infra} not counted: they say nothing about the cell (`show` tells why)")
     return notes
 
 

@@ -79,7 +79,7 @@ def _the_table_says_it(text: str) -> None:
     assert "import failed: importing torch took longer than 3 s (limits: import_time)" in notes
     assert "import failed: ImportError: libnothing.so" in notes
     assert "no such version: Because there is no version of torch==2.13.0" in notes
-    assert text.splitlines()[-1].startswith("No cell is shown to race in less than 5 % of its runs. Avoid torch 2.11.0")
+    assert text.splitlines()[-1].startswith("No cell can be recommended yet: that takes 59 clean trials")
 
 
 def _every_trial_can_be_traced(world: World, document: dict[str, object]) -> None:
@@ -95,7 +95,7 @@ def _show_explains(world: World, document: dict[str, object]) -> None:
     race = cells["torch-2.11.0_transformers-4.52.4"]
     shown = world.run("show", race["show"]).stdout
     assert shown.startswith("torch-2.11.0_transformers-4.52.4  (cell") and "RACE 4/4: 4 of 4 threaded" in shown
-    assert all(trial["id"] in shown for trial in race["trials"]) and "torch==2.11.0 \\\n" in shown
+    assert all(trial["id"] in shown for trial in race["trials"]) and "torch==2.11.0\n" in shown
     assert shown == world.run("show", race["id"]).stdout
     trial = next(trial for trial in race["trials"] if trial["outcome"] == "failed")
     told = world.run("show", trial["id"]).stdout
@@ -116,7 +116,7 @@ def test_a_dry_run_builds_nothing_and_measures_nothing(world: World) -> None:
     assert finished.returncode == 0
     assert re.search(r"torch-2\.14\.1_transformers-5\.8\.1 +to build +2 +\d \wB +12\n", finished.stdout)
     assert re.search(r"torch-2\.13\.0_transformers-4\.52\.4 +UNRESOLVABLE: no such version +0\n", finished.stdout)
-    assert "7 cells, 6 environments to build, 72 trials at most" in finished.stdout
+    assert "7 cells, 6 environments to build, at most 72 trials to run" in finished.stdout
     assert "no time is known yet" in finished.stdout
     assert not world.trials() and not (world.store / "environments").exists()
     fetched = {path.rpartition("/")[2] for _, path in world.index.requests if path.endswith(".whl")}

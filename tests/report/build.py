@@ -33,7 +33,7 @@ class Judged:
 def lock(**more: Any) -> Lock:
     """A lock of one package."""
     interpreter = Interpreter(Path("/usr/bin/python3"), "3.12.1", "cpython", "linux-x86_64")
-    found = Lock("torch==2.14.1 --hash=sha256:00\n", interpreter, (("torch", "2.14.1"),), "cpu", "a" * 16)
+    found = Lock("torch==2.14.1 \\\n    --hash=sha256:00\n", interpreter, (("torch", "2.14.1"),), "cpu", "a" * 16)
     return replace(found, **more)
 
 

@@ -50,8 +50,11 @@ def test_sides(run: Run, side: str, workers: set[str], threads: int) -> None:
 def test_a_failure_ends_the_others_soon_and_all_failures_are_kept(run: Run) -> None:
     ran = run(
         """
+        import threading
+        both = threading.Barrier(2)            # a thread still on its way out of `meet` is stopped, not failed
         def failing(worker):
             worker.meet()
+            both.wait()
             import packaging.version
             packaging.version.Version("no version of " + worker.name)
         def waiting(worker):
