@@ -48,6 +48,7 @@ class Process:
         """Start ``command`` in ``folder`` with exactly these variables, bound to ``cores`` (all when empty).
 
         Raises:
+            CannotStart: the command cannot be executed, and that is known already.
             SupervisorLost: the supervisor did not start.
         """
         self.capture = capture
@@ -93,10 +94,15 @@ class Process:
 
     def _start(self, job: Mapping[str, object]) -> int:
         _write(self._orders, json.dumps(job).encode() + b"\n")
+        pid: int | None = None
         while True:
+            # All that came at once is heard: on a busy machine it is the whole life of a short process.
             for words in self._pump(None):
-                if isinstance(pid := words.get("pid"), int):
-                    return pid
+                if isinstance(found := words.get("pid"), int):
+                    pid = found
+                self._hear(words)
+            if pid is not None:
+                return pid
             if self._deaf:
                 raise SupervisorLost(f"the trial's supervisor did not start:\n{self.capture.text()}")
 

@@ -20,6 +20,7 @@ import pytest
 from bisect_env.matrix.cells import Condition, Limits
 from bisect_env.trials import runner
 from bisect_env.trials.isolation import MARKER
+from bisect_env.trials.process import Process
 from bisect_env.trials.records import Outcome, Reproducer
 from tests.trials.scripts import PROTOCOL, READY, run_command, run_script, spec_of
 
@@ -202,6 +203,24 @@ def test_patterns_in_a_commands_output(tmp_path: Path) -> None:
 def test_a_command_that_does_not_exist(tmp_path: Path) -> None:
     record = run_command(tmp_path, "", reproducer=Reproducer("x", ("no-such-command",), (), "h", protocol=False))
     assert record.outcome is Outcome.INFRA and record.aborted and "No such file" in record.message
+
+
+def test_what_is_heard_late_is_heard_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pump = Process._pump
+
+    def late(self: Process, timeout: float | None) -> list[dict[str, object]]:
+        time.sleep(0.5)  # a busy machine: start, error and end of the process come at once
+        return pump(self, timeout)
+
+    monkeypatch.setattr(Process, "_pump", late)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    missing = Reproducer("x", ("no-such-command",), (), "h", protocol=False)
+    record = run_command(tmp_path / "a", "", reproducer=missing)
+    assert record.outcome is Outcome.INFRA and record.aborted
+    began = time.monotonic()
+    record = run_command(tmp_path / "b", "", reproducer=Reproducer("x", ("false",), (), "h", protocol=False))
+    assert record.outcome is Outcome.FAILED and record.exit_status == 1 and time.monotonic() - began < 10
 
 
 def test_a_flood_of_output_is_cut(tmp_path: Path) -> None:
