@@ -18,7 +18,7 @@ from bisect_env.engine.turn import turn
 from bisect_env.environments.records import Environment, Lock, Unavailable
 from bisect_env.environments.uv import Uv
 from bisect_env.errors import InfrastructureError
-from bisect_env.matrix.cells import Cell, EnvironmentRequest, Matrix
+from bisect_env.matrix.cells import Cell, Condition, EnvironmentRequest, Matrix
 from bisect_env.store.database import Store
 from bisect_env.store.trials import StoredTrial
 from bisect_env.trials import gpu
@@ -265,7 +265,7 @@ class Engine:
             return without_environment(state.lock)
         if isinstance(state.environment, Unavailable):
             return without_environment(state.environment)
-        verdict = judge(state.samples, self.design, self._reference(state))
+        verdict = judge(state.samples, self.design, self._reference(state), self._warmed(state))
         if verdict.headline is Headline.BROKEN and not self.reproducer.protocol:
             # The usual cause with a command of the user's own, and nothing in its trials can tell.
             verdict = replace(verdict, marks=(*verdict.marks, CONTROLS))
@@ -279,6 +279,13 @@ class Engine:
         places = {(sample.run_id, sample.block) for sample in state.samples}
         reference = next(other for other in self.states if other.cell == cell)
         return [sample for sample in reference.samples if (sample.run_id, sample.block) in places]
+
+    def _warmed(self, state: CellState) -> Sequence[StoredTrial] | None:
+        """The trials of the same cell with a prepared compile cache, where the matrix has that too."""
+        cell = state.cell
+        condition = Condition.of({**cell.condition.as_dict(), "cache": "warm"})
+        twin = replace(cell, condition=condition)
+        return next((other.samples for other in self.states if other.cell.key == twin.key != cell.key), None)
 
     def results(self) -> tuple[Result, ...]:
         """What is known of every cell now, in the order of the matrix."""

@@ -68,3 +68,15 @@ def test_a_folder_of_the_users_own(world: World) -> None:
     finished = world.run("matrix", "matrix.yaml", "--trials", "1")
     assert finished.returncode == 0 and "warmup" not in finished.stderr and "was not warm" not in finished.stdout
     assert (world.folder / "their-cache" / "entry").read_text() == "compiled elsewhere", "trials get a copy"
+
+
+def test_where_every_cold_trial_fails_the_warm_twin_lends_its_throughput(world: World) -> None:
+    world.torch("2.14.1", cold_race=True)
+    world.transformers("5.8.1")
+    world.matrix(BODY)
+    finished = world.run("matrix", "matrix.yaml", "--trials", "4")
+    assert finished.returncode == 0 and "RACE 4/4" in finished.stdout and "FULL" in finished.stdout
+    told = " ".join(finished.stdout.split())
+    assert "tokens/s under the warmed-up condition: every trial of this one failed" in told
+    rates = re.findall(r"(?:RACE 4/4|FULL) .*? (\d[\d.]*k) ", finished.stdout)
+    assert len(rates) == 2 and len(set(rates)) == 1, finished.stdout

@@ -50,7 +50,8 @@ say("ready", versions={"torch": torch.__version__, "transformers": transformers.
 fate, side = torch.FATE, condition["side"]
 draw = random.Random(f"{condition['seed']} {torch.__version__} {transformers.__version__}").random()
 entry = pathlib.Path(os.environ["TORCHINDUCTOR_CACHE_DIR"], "entry")
-say("cache", hits=int(entry.exists()), misses=int(not entry.exists()))
+warm = entry.exists()
+say("cache", hits=int(warm), misses=int(not warm))
 entry.write_text("compiled")
 if side == "warmup" and fate.get("warmup_fails"):
     fail("nothing can be compiled")
@@ -61,6 +62,8 @@ if side == "threads" and draw < fate.get("pause", 0):
     time.sleep(1.8)
 if side == "threads" and draw < fate.get("race", 0):
     fail("tracing flag was set")
+if side == "threads" and not warm and fate.get("cold_race"):
+    fail("tracing flag was set by a compile")
 for step in range(3):
     say("step", thread="w0", tokens=fate.get("tokens", 1000), seconds=0.01, warm=True)
     time.sleep(0.01)
