@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 
@@ -60,10 +60,19 @@ def say(text: str) -> None:
     try:
         click.echo(text)
     except OSError as error:
-        # Or the flush at exit would complain.
-        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
+        to_nowhere(sys.stdout)
         if not isinstance(error, BrokenPipeError):
             raise InfrastructureError(f"standard output cannot be written: {error.strerror}") from error
+
+
+def to_nowhere(stream: TextIO) -> None:
+    """Let a stream that cannot be written end in nothing, what it still buffers included.
+
+    Python flushes it at exit, and a failure then changes the exit code to 120.
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 class Progress:
@@ -85,10 +94,7 @@ class Progress:
         try:
             act(*args)
         except OSError:
-            # What is still buffered goes there too, or the flush at exit would change the exit code.
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._stream.fileno())
-            os.close(nowhere)
+            to_nowhere(self._stream)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

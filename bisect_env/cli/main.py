@@ -9,7 +9,7 @@ import sys
 import click
 
 from bisect_env import __version__
-from bisect_env.cli.common import complain
+from bisect_env.cli.common import complain, to_nowhere
 from bisect_env.errors import BisectEnvError, ExitCode
 from bisect_env.matrix.urls import without_credentials
 
@@ -81,6 +81,7 @@ def main(args: list[str] | None = None) -> None:
     except OSError as error:
         if error.errno not in MACHINE:
             raise
+        to_nowhere(sys.stdout)
         complain(f"bisect-env: {without_credentials(str(error))}\n  {ADVICE}")
         code = ExitCode.INFRASTRUCTURE
     sys.exit(int(code or 0))

@@ -71,7 +71,8 @@ def test_lines_where_no_terminal_is() -> None:
     ]
 
 
-def test_a_live_view_keeps_what_matters_on_the_screen() -> None:
+def test_a_live_view_keeps_what_matters_on_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")  # A dumb one gets no cursor movement.
     text = told(LiveReporter, terminal=True)
     lasting = [line[8:].strip() for line in ESCAPE.sub("", text).splitlines() if re.match(r" *\d+:\d\d  ", line)]
     assert "UNRESOLVABLE torch 9: conflict: Because a==1 depends on b==2 and you require b==1, no." in lasting
