@@ -21,13 +21,15 @@ import shutil
 import statistics
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from measuring import Clock, Cost, parent_environment, run, say, scratch, show, uv_version
 
+from bisect_env.engine.prepare import BUILDERS
 from bisect_env.environments import building, locks, usage
-from bisect_env.environments.records import Environment, Lock
+from bisect_env.environments.records import Environment, Lock, Unavailable
 from bisect_env.environments.uv import Uv
 from bisect_env.matrix.cells import EnvironmentRequest
 from bisect_env.trials import machine
@@ -136,6 +138,25 @@ def with_bisect_env(uv: Uv) -> Tool:
     return Tool("bisect-env", build, lambda cell, folder: folder / "environments" / cell.lock.address)
 
 
+def as_a_run_builds(uv: Uv) -> Tool:
+    """The same, as many at once as a run of a matrix builds."""
+
+    def build(cells: list[Cell], folder: Path) -> Cost:
+        def one(cell: Cell) -> Environment | Unavailable:
+            return building.build(cell.lock, cell.request, folder, uv, TIMEOUT)
+
+        clock = Clock()
+        with ThreadPoolExecutor(BUILDERS) as pool:
+            built = list(pool.map(one, cells))
+        cost = clock.read()
+        for cell, found in zip(cells, built, strict=True):
+            if not isinstance(found, Environment):
+                sys.exit(f"{cell.name} could not be built: {found.message}")
+        return cost
+
+    return Tool(f"bisect-env, {BUILDERS} at once", build, with_bisect_env(uv).place)
+
+
 def with_uv(uv: Uv, env: dict[str, str]) -> Tool:
     """uv called by hand."""
 
@@ -236,6 +257,7 @@ def tools_of(cells: list[Cell], uv: Uv, folder: Path, slow_cells: int) -> list[T
     offline = parent_environment(UV_OFFLINE="1", UV_PYTHON_DOWNLOADS="never")
     named = [
         with_bisect_env(uv),
+        as_a_run_builds(uv),
         with_uv(uv, offline),
         with_nox(python.parent, cells, offline),
         with_tox(python.parent, cells, offline),
