@@ -9,7 +9,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bisect_env.trials import caches, events, stacks
@@ -158,6 +158,22 @@ def _written(events_file: Path) -> str:
     return events_file.read_text(errors="replace") if events_file.is_file() else ""
 
 
+def _asked(spec: TrialSpec, outcome: Outcome, host: HostFacts) -> TrialRecord:
+    """What every record of a trial says, however it went."""
+    return TrialRecord(
+        id=spec.id,
+        environment=spec.environment,
+        reproducer=spec.reproducer.content_hash,
+        condition=spec.condition,
+        side=spec.side,
+        seed=spec.seed,
+        outcome=outcome,
+        devices=spec.devices,
+        host=host,
+        cores=spec.cores,
+    )
+
+
 def _record(
     spec: TrialSpec, seen: Seen, classified: Classified, ran: _Ran, isolation: Isolation, host: HostFacts
 ) -> TrialRecord:
@@ -173,14 +189,8 @@ def _record(
     if driver.exists():
         extra.append(("driver libraries", f"linked from {next(driver.iterdir()).resolve().parent}: only "
                       "LD_LIBRARY_PATH reaches them, and nothing else of it was passed on"))  # fmt: skip
-    return TrialRecord(
-        id=spec.id,
-        environment=spec.environment,
-        reproducer=spec.reproducer.content_hash,
-        condition=spec.condition,
-        side=spec.side,
-        seed=spec.seed,
-        outcome=classified.outcome,
+    return replace(
+        _asked(spec, classified.outcome, host),
         failures=classified.failures,
         paths=tuple(said.paths),
         steps=tuple(said.steps),
@@ -201,11 +211,8 @@ def _record(
         stacks=ran.stacks,
         hang_kind=ran.hang_kind,
         output=seen.output,
-        devices=spec.devices,
-        host=host,
         environment_variables=isolation.shown,
         withheld=isolation.withheld,
-        cores=spec.cores,
         extra=tuple(extra),
         aborted=classified.aborted,
     )
@@ -217,18 +224,9 @@ def _not_run(spec: TrialSpec, error: Exception, host: HostFacts) -> TrialRecord:
     full = number in (errno.ENOSPC, errno.EDQUOT)
     passing = full or number in (errno.ENOMEM, errno.EAGAIN) or isinstance(error, SupervisorLost)
     hint = "; free some space (`bisect-env clean` shows what can go)" if full else ""
-    return TrialRecord(
-        id=spec.id,
-        environment=spec.environment,
-        reproducer=spec.reproducer.content_hash,
-        condition=spec.condition,
-        side=spec.side,
-        seed=spec.seed,
-        outcome=Outcome.INFRA,
+    return replace(
+        _asked(spec, Outcome.INFRA, host),
         message=f"the trial could not be run: {error}{hint}",
         started=time.time(),
-        devices=spec.devices,
-        host=host,
-        cores=spec.cores,
         aborted=not passing,
     )
