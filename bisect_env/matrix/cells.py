@@ -181,6 +181,12 @@ class Matrix:
     limits: Limits = field(default_factory=Limits)
     pass_env: tuple[str, ...] = ()
     """Variables of the parent that the trials may see."""
+    solo: int | None = None
+    """Trials of the ``solo`` control, where they are not ``controls`` as well."""
+    at_once: int = 1
+    """Counted trials that run side by side; throughput is measured in rounds of its own."""
+    stop_early: bool = True
+    """Whether a cell ends at an earlier look at which its headline is certain."""
     notes: tuple[str, ...] = ()
     """What the expansion wants the user to know, for example which releases a range stood for."""
 

@@ -22,6 +22,8 @@ class Side(StrEnum):
     """As THREADS, under the profiler; read for the attention path only, never counted."""
     WARMUP = "warmup"
     """As SERIAL; fills a compile cache, never counted."""
+    ROUNDS = "rounds"
+    """As THREADS, but read for throughput only: it times rounds in turn with other cells' processes."""
 
 
 class Outcome(StrEnum):
@@ -94,6 +96,37 @@ class StepTime:
 
 
 @dataclass(frozen=True)
+class Round:
+    """One timed round of a ROUNDS trial: all threads began and ended it together, devices synchronised."""
+
+    index: int
+    """From 0; the same number in the processes that took turns with this one."""
+    tokens: int
+    """Of all threads."""
+    seconds: float
+    t: float
+    """Unix time of its end."""
+
+
+@dataclass(frozen=True)
+class Utilisation:
+    """Counted operations against what the device can do."""
+
+    what: str
+    """``attention`` (forward and backward of one layer, alone on the device) or ``step`` (a timed round's work)."""
+    operations: float
+    """Floating-point operations, counted from the sparse mask: 2 a multiply-add."""
+    seconds: float
+    ceiling: float
+    """Operations a second of a large matrix product in the same process, on random data of the same type."""
+
+    @property
+    def share(self) -> float:
+        """Share of the ceiling."""
+        return self.operations / self.seconds / self.ceiling
+
+
+@dataclass(frozen=True)
 class Device:
     """A GPU as leased for a trial."""
 
@@ -148,6 +181,12 @@ class TrialSpec:
     """CPU cores it is bound to; empty: all that the parent has."""
     warm_cache: Path | None = None
     """Prepared compile cache, copied into the trial's folder before the start."""
+    only_repeat: int | None = None
+    """Do this repeat of the condition's ``repeats`` alone, without a reset before it; None: all of them."""
+    turns: Path | None = None
+    """Folder in which a ROUNDS trial is told to begin a round (``BISECT_ENV_TURNS``)."""
+    at_once: int = 1
+    """Trials that run side by side with this one, itself included, at most."""
 
 
 @dataclass(frozen=True)
@@ -206,6 +245,18 @@ class TrialRecord:
     """Anything else the reproducer said, by name."""
     aborted: bool = False
     """True for an INFRA that trying again cannot change: the command asked to abort, or cannot be started."""
+
+    rounds: tuple[Round, ...] = ()
+    """Of a ROUNDS trial."""
+    utilisation: tuple[Utilisation, ...] = ()
+    resets: int = 0
+    """Times the compiled state had been reset in the process when it ended or first failed."""
+    phase: str = ""
+    """Part of the work that the first failing thread was in, as the reproducer calls it."""
+    only_repeat: int | None = None
+    """As asked for: set in the fresh process that decides about a failure seen after a reset."""
+    at_once: int = 1
+    """Trials side by side at most; more than 1: its step times say nothing of throughput."""
 
     @property
     def tokens_per_second(self) -> float | None:
