@@ -48,6 +48,7 @@ VERDICTS = [headline.value.lower().replace(" ", "-") for headline in Headline]
     "--trials", type=click.IntRange(1), help="Threaded trials per cell, instead of the file's; and of controls."
 )
 @click.option("--controls", type=click.IntRange(1), help="Trials of each control per cell, instead of the file's.")
+@click.option("--at-once", type=click.IntRange(1), help="Trials that run side by side, instead of the file's.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the order and of the trials.")
 @click.option("--gpus", help="GPUs to use, as in CUDA_VISIBLE_DEVICES; all visible ones when left out.")
 @click.option("--allow-busy", is_flag=True, help="Take a GPU although somebody else computes on it.")
@@ -74,6 +75,7 @@ def command(
     patterns: tuple[str, ...],
     trials: int | None,
     controls: int | None,
+    at_once: int | None,
     seed: int,
     gpus: str | None,
     allow_busy: bool,
@@ -100,7 +102,7 @@ def command(
         _check_writable(option, path)
     chosen, why = (file, "") if file is not None else default_matrix(gpus)
     gpu.devices(gpus)  # Says now what is wrong with the selection.
-    matrix = _narrowed(load(chosen, SimpleIndex()), patterns, trials, controls)
+    matrix = _narrowed(load(chosen, SimpleIndex()), patterns, trials, controls, at_once)
     reproducer = reproducers.prepare(matrix.reproducer)
     settings = Settings(project_folder(root), seed, fresh, allow_busy, gpus, max_race_rate)
     console = Console(file=cast("IO[str]", Progress()), highlight=False)
@@ -119,7 +121,8 @@ def command(
             say(dry_run.describe(forecasts, needed, free))
             return ExitCode.PASSED
         versions = {"bisect-env": __version__, "python": sys.version.split()[0]}
-        run_id = store.start_run(matrix.name, matrix.path, sys.argv[1:], seed, versions, matrix.trials, matrix.controls)
+        plan = (matrix.trials, matrix.controls, matrix.solo, matrix.stop_early)
+        run_id = store.start_run(matrix.name, matrix.path, sys.argv[1:], seed, versions, *plan)
         try:
             engine.run(run_id)
             store.end_run(run_id, "completed")
@@ -193,7 +196,9 @@ def _verdicts(fail_on: str | None) -> set[Headline]:
     return {Headline(name.upper() if name != "not-run" else "NOT RUN") for name in names}
 
 
-def _narrowed(matrix: Matrix, patterns: Sequence[str], trials: int | None, controls: int | None) -> Matrix:
+def _narrowed(
+    matrix: Matrix, patterns: Sequence[str], trials: int | None, controls: int | None, at_once: int | None
+) -> Matrix:
     """The matrix with the command line's cells and counts."""
     if patterns:
         kept = {cell.id: cell for cell in matrix.cells if any(fnmatch(cell.id, pattern) for pattern in patterns)}
@@ -205,9 +210,12 @@ def _narrowed(matrix: Matrix, patterns: Sequence[str], trials: int | None, contr
             reference = matrix.reference_of(cell)
             if reference is not None:
                 kept.setdefault(reference.id, reference)
-        matrix = replace(matrix, cells=tuple(cell for cell in matrix.cells if cell.id in kept))
+        left_out = tuple(cell for cell in matrix.cells if cell.id not in kept)
+        matrix = replace(matrix, cells=tuple(cell for cell in matrix.cells if cell.id in kept), left_out=left_out)
     if trials is not None:
         matrix = replace(matrix, trials=trials)
     if controls is not None or trials is not None:
-        matrix = replace(matrix, controls=controls if controls is not None else trials or matrix.controls)
-    return matrix
+        # A solo control that the file leaves out stays out.
+        solo = 0 if matrix.solo == 0 else None
+        matrix = replace(matrix, controls=controls if controls is not None else trials or matrix.controls, solo=solo)
+    return matrix if at_once is None else replace(matrix, at_once=at_once)

@@ -96,6 +96,7 @@ def _design(store: Store, samples: Sequence[StoredTrial]) -> Design:
     """The plan of the run that measured last: to take an unfinished cell for a finished one would be a further look."""
     run = store.run(samples[-1].run_id) if samples else None
     if run is not None and run.trials:
-        return Design(run.trials, run.controls)
+        return Design(run.trials, run.controls, solo=run.solo, stop_early=run.stop_early)
     sides = [sample.record.side for sample in samples if sample.record.outcome is not Outcome.INFRA]
-    return Design(max(1, sides.count(Side.THREADS)), sides.count(Side.SERIAL))
+    solo = sides.count(Side.SOLO)
+    return Design(max(1, sides.count(Side.THREADS)), sides.count(Side.SERIAL), solo=solo)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 from bisect_env.matrix.urls import stripped
 
 Scalar = str | int | float | bool
+_TORCH = re.compile(r"torch(?![A-Za-z0-9._-])", re.IGNORECASE)
+"""Beginning of a requirement of torch, and of no distribution whose name begins so."""
 
 THREAD_KEYS = ("threads", "pattern", "cache", "mitigation", "checkpointing", "device")
 """Condition keys with a meaning of their own; any other key is an option of the reproducer."""
@@ -27,7 +30,8 @@ class Condition:
     """How the trials of a cell run. Counts are never pooled over conditions.
 
     ``values`` holds every key in a fixed order: ``threads`` (worker threads on the threaded side), ``cache``
-    (``cold``, ``warm`` or a folder), ``device`` (``auto``, ``cpu``, ``cuda``) and the reproducer's own options.
+    (``cold``, ``warm``, ``stale`` or a folder), ``device`` (``auto``, ``cpu``, ``cuda``) and the reproducer's own
+    options.
     """
 
     values: tuple[tuple[str, Scalar], ...]
@@ -48,7 +52,7 @@ class Condition:
 
     @property
     def cache(self) -> str:
-        """``cold``, ``warm``, or the folder of a supplied compile cache."""
+        """``cold``, ``warm``, ``stale``, or the folder of a supplied compile cache."""
         return str(self.get("cache", "cold"))
 
     @property
@@ -99,6 +103,11 @@ class EnvironmentRequest:
     def key(self) -> str:
         """Identifies the request: equal requests share a lock. A credential that changed makes no other request."""
         return digest(self._identity())
+
+    @property
+    def torch(self) -> tuple[tuple[str, ...], str | None]:
+        """What is asked of torch: its requirements, and the CUDA variant."""
+        return tuple(line for line in self.requirements if _TORCH.match(line)), self.cuda
 
     def _identity(self) -> dict[str, object]:
         identity = asdict(self)
@@ -189,6 +198,8 @@ class Matrix:
     """Whether a cell ends at an earlier look at which its headline is certain."""
     notes: tuple[str, ...] = ()
     """What the expansion wants the user to know, for example which releases a range stood for."""
+    left_out: tuple[Cell, ...] = ()
+    """Cells that the command line left out: not measured, but one of them may have to fill a stale cache."""
 
     def reference_of(self, cell: Cell) -> Cell | None:
         """The reference cell for ``cell``'s condition, or None when the matrix names none."""
@@ -199,3 +210,13 @@ class Matrix:
             if other.condition_key == cell.condition_key and wanted <= dict(other.levels).items():
                 return other
         return None
+
+    def stale_source_of(self, cell: Cell) -> Cell | None:
+        """The cell whose environment fills the stale compile cache of ``cell``, or None when there is none.
+
+        It has another torch, or torch for another CUDA variant; of several the one that shares most levels, and of
+        these the first in the file.
+        """
+        others = [other for other in (*self.cells, *self.left_out) if other.request.torch != cell.request.torch]
+        levels = set(cell.levels)
+        return max(others, key=lambda other: len(levels & set(other.levels)), default=None)

@@ -59,7 +59,7 @@ def load(path: Path, releases: ReleaseSource | None = None, *, reproducers: Path
     if wanted := levels.reference():
         with document.at("reference"):
             reference = assembly.reference_levels(wanted, combined, assembled.cells)
-    return Matrix(
+    matrix = Matrix(
         name=common.name,
         path=path.absolute(),
         cells=assembled.cells,
@@ -71,8 +71,13 @@ def load(path: Path, releases: ReleaseSource | None = None, *, reproducers: Path
         slow_below=file.slow_below,
         limits=limits,
         pass_env=settings.pass_env(set_here),
+        solo=file.solo,
+        at_once=file.at_once,
+        stop_early=file.stop_early,
         notes=tuple(levels.notes),
     )
+    _refuse_stale_alone(document, matrix)
+    return matrix
 
 
 def _vocabulary(
@@ -120,6 +125,14 @@ def _refuse_duplicates(document: Document, combined: Sequence[Combined], cells: 
     added_by = combined[found[1]].added_by
     path: Loc = ("axes",) if added_by is None else ("include", added_by)
     raise document.bad(path, f"two cells are the same: {first} and {second}", "each cell once")
+
+
+def _refuse_stale_alone(document: Document, matrix: Matrix) -> None:
+    for cell in matrix.cells:
+        if cell.condition.cache == "stale" and matrix.stale_source_of(cell) is None:
+            found = f"cache: stale for {cell.id}, and no cell with another torch"
+            wanted = "a cell with another torch, or another cuda, to fill the cache; or cache: cold, warm or a folder"
+            raise document.bad(("conditions", "cache"), found, wanted)
 
 
 def _described(combined: Combined, cell: Cell) -> str:

@@ -81,7 +81,7 @@ def _pattern(value: Any) -> Any:
     return value
 
 
-_UNDERSCORED = ("as_of", "slow_below")
+_UNDERSCORED = ("as_of", "at_once", "slow_below", "stop_early")
 """Keys that are documented with ``_``, the others with ``-``; either is understood."""
 Texts = Annotated[list[str], BeforeValidator(_as_list)]
 Levels = Annotated[list[str | None], BeforeValidator(_as_list)]
@@ -160,6 +160,9 @@ class MatrixFile(Section):
     conditions: dict[str, Levels] = {}
     trials: Annotated[int, Field(ge=1)] = 12
     controls: Annotated[int, Field(ge=1)] | None = None
+    solo: Annotated[int, Field(ge=0)] | None = None
+    at_once: Annotated[int, Field(ge=1)] = 1
+    stop_early: bool = True
     reference: dict[str, str | None] = {}
     slow_below: Annotated[float, Field(gt=0, le=1)] = 0.95
     limits: LimitsSection = LimitsSection()

@@ -22,6 +22,8 @@ from bisect_env.matrix.urls import without_credentials
 WELL_KNOWN = ("torch", "cuda", "transformers", "python")
 RESERVED = ("side", "seed")
 """The runner's own keys of a trial's condition."""
+CACHES = ("cold", "warm", "stale")
+"""States of the compile cache at a trial's start that the program makes itself; any other is a folder."""
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _PYTHON = re.compile(r"3\.\d{1,2}(\.\d{1,2})?t?")
 _TYPO = 0.91
@@ -141,11 +143,11 @@ class Vocabulary:
         return (*(self.options or ()), *self.conditions, *THREAD_KEYS, *RESERVED)
 
     def _cache(self, text: str) -> str:
-        if text in ("cold", "warm"):
+        if text in CACHES:
             return text
         if not looks_like_path(text):
             folder = "or a folder, written with a slash (./inductor-cache)"
-            raise Unfit(f"cache is {shown(text)}", f"{one_of(('cold', 'warm'), text)}; {folder}")
+            raise Unfit(f"cache is {shown(text)}", f"{one_of(CACHES, text)}; {folder}")
         folder_path = existing(text, self.folder, "a folder with a compile cache")
         if not folder_path.is_dir():
             raise Unfit(f"cache is {shown(text)}, a file", "a folder with a compile cache")

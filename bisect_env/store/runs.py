@@ -35,6 +35,10 @@ class StoredRun:
     """Threaded trials planned for each cell; 0 where an older version did not say."""
     controls: int = 0
     """Trials planned for each control of each cell."""
+    solo: int | None = None
+    """Those of the solo control, where they are not ``controls`` as well."""
+    stop_early: bool = True
+    """Whether a cell could end at an earlier look."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ class Runs(Connection):
         versions: Mapping[str, str] | Sequence[tuple[str, str]],
         trials: int = 0,
         controls: int = 0,
+        solo: int | None = None,
+        stop_early: bool = True,
     ) -> str:
         """Note that a run begins; gives its id. Credentials in URLs of ``argv`` are left out."""
         pairs = versions.items() if isinstance(versions, Mapping) else versions
@@ -72,6 +78,8 @@ class Runs(Connection):
             started=time.time(),
             trials=trials,
             controls=controls,
+            solo=solo,
+            stop_early=stop_early,
         )
         with self._write() as db:
             row = (run.id, matrix_name, run.started, encode(run))

@@ -31,6 +31,8 @@ IMPORTS_ALIKE = 2
 FAILED = (Outcome.FAILED, Outcome.IMPORT_FAILED)
 """Outcomes that count as failed. A failed import is one of them only where other trials of the cell did import."""
 
+_SCORED = (Side.THREADS, Side.SERIAL, Side.SOLO)
+
 
 @dataclass(frozen=True)
 class Design:
@@ -44,16 +46,22 @@ class Design:
     max_race_rate: float = 0.05
     """A cell is recommended once its race rate is shown to be below this."""
     confidence: float = 0.95
+    solo: int | None = None
+    """Trials of the solo control; None: as ``controls``; 0: none is planned or waited for."""
+    stop_early: bool = True
+    """False: the last look is the only one."""
 
     def __post_init__(self) -> None:
-        if self.trials < 1 or self.controls < 0:
+        if self.trials < 1 or self.controls < 0 or (self.solo or 0) < 0:
             raise ValueError(f"a design of {self.trials} trials and {self.controls} controls measures nothing")
         if not (0 < self.max_race_rate <= 1 and 0 < self.confidence < 1):
             raise ValueError(f"not a rate within 0 to 1: {self.max_race_rate}, {self.confidence}")
 
-    def planned(self, side: Side, blocks: int) -> int:
-        """Trials of a side in the first ``blocks`` blocks: the sides may differ in length."""
-        return min(blocks, self.trials if side is Side.THREADS else self.controls)
+    def planned(self, side: Side, blocks: int | None = None) -> int:
+        """Trials of a counted side in the first ``blocks`` blocks, or in all: the sides may differ in length."""
+        solo = self.controls if self.solo is None else self.solo
+        whole = {Side.THREADS: self.trials, Side.SOLO: solo}.get(side, self.controls)
+        return whole if blocks is None else min(blocks, whole)
 
 
 @dataclass(frozen=True)
@@ -66,12 +74,15 @@ class Look:
 
 
 def looks(design: Design) -> tuple[Look, ...]:
-    """The looks of a design: after 4 blocks, about half-way (from 8 blocks), and at the end."""
-    blocks, alpha = max(design.trials, design.controls), 1 - design.confidence
+    """The looks of a design: after 4 blocks, about half-way (from 8 blocks), and at the end.
+
+    A design that does not stop early has the last one only, which then may spend what the others would have.
+    """
+    blocks, alpha = max(map(design.planned, _SCORED)), 1 - design.confidence
     early: list[tuple[int, float]] = []
-    if blocks > FIRST_BLOCKS:
+    if design.stop_early and blocks > FIRST_BLOCKS:
         early.append((FIRST_BLOCKS, FIRST_PART))
-    if blocks >= 2 * FIRST_BLOCKS:
+    if design.stop_early and blocks >= 2 * FIRST_BLOCKS:
         early.append(((FIRST_BLOCKS + blocks + 1) // 2, MIDDLE_PART))
     rest = 1 - FURTHER_PART - sum(part for _, part in early)
     return (*(Look(at, part * alpha, False) for at, part in early), Look(blocks, rest * alpha, True))
@@ -171,15 +182,13 @@ def further_needed(k1: int, n1: int, k0: int, n0: int, design: Design, most: int
     """
     if n1 == 0 or n0 == 0 or k1 * n0 <= k0 * n1:
         return None
-    limit = looks(Design(3 * FIRST_BLOCKS, 3 * FIRST_BLOCKS, confidence=design.confidence))[-1].limit
+    longer = Design(3 * FIRST_BLOCKS, 3 * FIRST_BLOCKS, confidence=design.confidence, stop_early=design.stop_early)
+    limit = looks(longer)[-1].limit
     for more in range(1, most + 1):
         threads, serial = n1 + more, n0 + more
         if fisher_greater(k1 * threads // n1, threads, -(-k0 * serial // n0), serial) <= limit:
             return more
     return None
-
-
-_SCORED = (Side.THREADS, Side.SERIAL, Side.SOLO)
 
 
 def _of(side: Side, sides: Sides) -> tuple[Sample, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from bisect_env.environments.records import Unavailable
-from bisect_env.trials.records import Outcome, Signature
+from bisect_env.trials.records import Outcome, Side, Signature
 from bisect_env.verdicts.facts import BAD, Facts, gather
 from bisect_env.verdicts.looks import FAILED, Design, further_needed
 from bisect_env.verdicts.records import Headline, Verdict, percent
@@ -194,9 +194,9 @@ _RULES: tuple[Callable[[Facts], Verdict | None], ...] = (
 def _to_come(facts: Facts) -> str:
     design, sides = facts.design, facts.sides
     counts = (
-        ("threaded", len(sides.threads), design.trials),
-        ("serial", len(sides.serial), design.controls),
-        ("solo", len(sides.solo), design.controls),
+        ("threaded", len(sides.threads), design.planned(Side.THREADS)),
+        ("serial", len(sides.serial), design.planned(Side.SERIAL)),
+        ("solo", len(sides.solo), design.planned(Side.SOLO)),
     )
     listed = ", ".join(f"{done} of {planned} {side}" for side, done, planned in counts if done < planned)
     return f"{listed} trials are in"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -307,3 +308,35 @@ def test_a_git_repository_on_this_machine(loaded: Loader, tmp_path: Path) -> Non
     for source in (url, f"{url}@main"):
         (cell,) = loaded(f"requirements: ['x @ {source}']").cells
         assert cell.request.requirements == (f"x @ {source}",)
+
+
+def test_how_trials_are_run(loaded: Loader) -> None:
+    plain = loaded("axes: {torch: 2.11.0}\n")
+    assert (plain.solo, plain.at_once, plain.stop_early) == (None, 1, True)
+    matrix = loaded("axes: {torch: 2.11.0}\nsolo: 0\nat-once: 10\nstop-early: false\n")
+    assert (matrix.solo, matrix.at_once, matrix.stop_early) == (0, 10, False)
+
+
+def test_a_stale_cache_is_filled_by_the_nearest_cell_with_another_torch(loaded: Loader) -> None:
+    matrix = loaded(
+        "axes: {torch: [2.11.0, 2.14.1], torchvision: [0.1, 0.2], numpy: [2.1, 2.2]}\n"
+        "conditions: {cache: [cold, stale]}\nexclude: [{torch: 2.14.1, numpy: 2.1, torchvision: 0.2}]\n"
+    )
+    rows = {cell.id: cell for cell in matrix.cells}
+
+    def source(name: str) -> str:
+        found = matrix.stale_source_of(rows[name])
+        assert found is not None
+        return found.id
+
+    assert source("torch-2.11.0_torchvision-0.2_numpy-2.2_stale") == "torch-2.14.1_torchvision-0.2_numpy-2.2_stale"
+    # Its twin is excluded: the first of the next nearest.
+    assert source("torch-2.11.0_torchvision-0.2_numpy-2.1_stale") == "torch-2.14.1_torchvision-0.1_numpy-2.1_stale"
+
+
+def test_another_variant_of_torch_fills_a_stale_cache_too(loaded: Loader) -> None:
+    matrix = loaded("axes: {torch: 2.11.0, cuda: [cu128, cu130]}\nconditions: {cache: stale}\n")
+    found = [matrix.stale_source_of(cell) for cell in matrix.cells]
+    assert found == [matrix.cells[1], matrix.cells[0]]
+    alone = replace(matrix, cells=matrix.cells[:1], left_out=matrix.cells[1:])
+    assert alone.stale_source_of(alone.cells[0]) == matrix.cells[1]

@@ -36,6 +36,16 @@ def test_looks_depend_on_the_design_alone(trials: int, controls: int, blocks: li
     assert sum(look.limit for look in found) <= 0.05
 
 
+@pytest.mark.parametrize(("trials", "controls", "solo", "blocks"), [(12, 6, 0, 12), (4, 4, 9, 9), (6, 6, None, 6)])
+def test_a_design_that_does_not_stop_early_has_one_look(
+    trials: int, controls: int, solo: int | None, blocks: int
+) -> None:
+    (look,) = looks(Design(trials, controls, solo=solo, stop_early=False))
+    assert (look.blocks, look.last) == (blocks, True)
+    # As that of a design that is too short for an earlier one: what is left of 5 % are the further tests.
+    assert look.limit == pytest.approx(looks(Design(4, 4))[0].limit) == pytest.approx(0.05 * 0.91)
+
+
 def headline(records: list[TrialRecord], design: Design) -> Headline | None:
     found = difference(by_side(records), design)
     return found.headline if found else None
@@ -78,6 +88,25 @@ def test_what_six_against_six_establishes(threads: str, serial: str, expected: H
 def test_an_incomplete_look_establishes_nothing() -> None:
     assert headline(cell("FFFFF", "..."), SIX) is None
     assert headline(cell("FFFFF", ""), SIX) is None
+
+
+def test_a_design_that_does_not_stop_early_waits_for_all() -> None:
+    design = Design(6, 6, stop_early=False)
+    records = cell("FFFF", "....", "....")
+    assert not finished(records, design) and stopped_at(records, design) is None
+    assert next_needed(records, design) == {Side.THREADS: 2, Side.SERIAL: 2, Side.SOLO: 2}
+    assert headline(records, design) is None
+    every = cell("FFFF..", "......", "......")
+    assert finished(every, design) and stopped_at(every, design) is None and headline(every, design) is Headline.RACE
+    assert finished(cell("I", "I"), design), "nothing that more trials could tell"
+
+
+def test_no_solo_trials_are_waited_for() -> None:
+    design = Design(6, 6, solo=0)
+    assert finished(cell("FFFF", "...."), design)
+    assert next_needed(cell("....", "...."), design) == {Side.THREADS: 2, Side.SERIAL: 2}
+    assert finished(cell("......", "......"), design)
+    assert next_needed([], Design(6, 6, solo=5)) == {Side.THREADS: 4, Side.SERIAL: 4, Side.SOLO: 4}
 
 
 def test_fewer_controls_than_trials() -> None:
@@ -129,9 +158,16 @@ def test_differing_import_errors_are_tried_again() -> None:
 LETTER = st.sampled_from(sorted(LETTERS))
 
 
-@given(st.text(LETTER, max_size=9), st.text(LETTER, max_size=9), st.text(LETTER, max_size=9), st.integers(1, 9))
-def test_running_what_is_needed_always_ends(threads: str, serial: str, solo: str, trials: int) -> None:
-    design = Design(trials, max(1, trials - 2))
+@given(
+    *[st.text(LETTER, max_size=9)] * 3,
+    st.integers(1, 9),
+    st.none() | st.integers(0, 9),
+    st.booleans(),
+)
+def test_running_what_is_needed_always_ends(
+    threads: str, serial: str, solo: str, trials: int, solos: int | None, early: bool
+) -> None:
+    design = Design(trials, max(1, trials - 2), solo=solos, stop_early=early)
     records = cell(threads, serial, solo)
     for _ in range(4):
         needed = next_needed(records, design)
@@ -151,7 +187,19 @@ def test_blocks_order_the_trials_not_the_sequence() -> None:
 
 
 @pytest.mark.parametrize("letter", ["F", "H"])
-@pytest.mark.parametrize("design", [Design(4, 4), Design(6, 6), Design(12, 12), Design(12, 6), Design(6, 12)])
+@pytest.mark.parametrize(
+    "design",
+    [
+        Design(4, 4),
+        Design(6, 6),
+        Design(12, 12),
+        Design(12, 6),
+        Design(6, 12),
+        Design(6, 6, stop_early=False),
+        Design(12, 6, solo=0, stop_early=False),
+        Design(12, 12, stop_early=False),
+    ],
+)
 def test_equal_rates_are_called_different_in_at_most_five_percent(design: Design, letter: str) -> None:
     """Exact: every count that each stage between two looks can show, weighted by its probability."""
     at = [0, *(look.blocks for look in looks(design))]
