@@ -21,6 +21,10 @@ class Sample(Protocol):
     def block(self) -> int:
         """Number of the block, from 0."""
 
+    @property
+    def run_id(self) -> str:
+        """The run, or session, in which it ran; rounds are paired within one only."""
+
 
 @dataclass(frozen=True)
 class Placed:
@@ -28,6 +32,7 @@ class Placed:
 
     record: TrialRecord
     block: int
+    run_id: str = ""
 
 
 Records = Sequence[TrialRecord] | Sequence[Sample]
@@ -43,6 +48,8 @@ class Sides:
     solo: tuple[Sample, ...]
     profile: tuple[Sample, ...]
     infra: int
+    rounds: tuple[Sample, ...] = ()
+    """Timed, never counted."""
 
     @property
     def scored(self) -> tuple[Sample, ...]:
@@ -63,7 +70,14 @@ def by_side(records: Records) -> Sides:
         taken[sample.record.side] += 1
         sides[sample.record.side].append(sample)
     ordered = {side: tuple(sorted(samples, key=_place)) for side, samples in sides.items()}
-    return Sides(ordered[Side.THREADS], ordered[Side.SERIAL], ordered[Side.SOLO], ordered[Side.PROFILE], infra)
+    return Sides(
+        threads=ordered[Side.THREADS],
+        serial=ordered[Side.SERIAL],
+        solo=ordered[Side.SOLO],
+        profile=ordered[Side.PROFILE],
+        infra=infra,
+        rounds=ordered[Side.ROUNDS],
+    )
 
 
 def _place(sample: Sample) -> tuple[int, str]:
