@@ -10,9 +10,10 @@ On disk, in the bundle's folder::
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bisect_env.environments.records import Lock, Unavailable
+from bisect_env.matrix.cells import EnvironmentRequest
 
 MANIFEST = "manifest.json"
 PARTS = "parts"
@@ -21,6 +22,14 @@ TOOL = "tool"
 PROJECT = "project"
 VERSION = 1
 """Of the manifest's format. A reader refuses a higher one."""
+
+
+def key_of(request: EnvironmentRequest) -> str:
+    """Identifies a request on both hosts: its key without the indexes and folders of wheels.
+
+    On the target the bundle stands in their place; and folders have other paths there.
+    """
+    return replace(request, index=replace(request.index, urls=(), find_links=(), offline=False)).key
 
 
 @dataclass(frozen=True)
@@ -69,7 +78,7 @@ class Locked:
     """What one request of the matrix came to on the target. Exactly one of ``lock`` and ``unavailable`` is None."""
 
     request_key: str
-    """:attr:`EnvironmentRequest.key` of the request, the same on every host that reads the same matrix file."""
+    """:func:`key_of` the request, the same on every host that reads the same matrix file."""
     cells: tuple[str, ...]
     """Ids of the matrix's cells that ask for it; for messages."""
     lock: Lock | None
