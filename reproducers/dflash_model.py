@@ -328,6 +328,18 @@ def tolerances(dtype: torch.dtype) -> tuple[float, float]:
     return 2.0**-10, 2.0**-9
 
 
+def attention_inputs(size: plan.Size, width: int, source: Source, gradients: bool) -> list[torch.Tensor]:
+    """Random query, key and value, heads first, for ``width`` blocks a row.
+
+    Laid out as the layers lay them out (tokens before heads in memory): another layout would compile anew.
+    """
+    queries, keys = width * size.block, size.length + width * size.block
+    return [
+        source.normal(size.batch, tokens, heads, size.head_dim).transpose(1, 2).requires_grad_(gradients)
+        for tokens, heads in ((queries, size.heads), (keys, size.kv_heads), (keys, size.kv_heads))
+    ]
+
+
 def check_attention(
     size: plan.Size, width: int, source: Source, attend: Attend, layer: nn.Module, head: torch.Tensor, window: int
 ) -> list[tuple[str, float, float]]:
@@ -340,13 +352,8 @@ def check_attention(
     batch = make_batch(size, width, source, head, window)
     sliding = bool(layer.sliding)
     gradients = source.device.type == "cuda"
-    queries = width * size.block
-    keys = size.length + queries
-    # Laid out as the layers lay them out (tokens before heads in memory): another layout would compile anew.
-    query, key, value = (
-        source.normal(size.batch, tokens, heads, size.head_dim).transpose(1, 2).requires_grad_(gradients)
-        for tokens, heads in ((queries, size.heads), (keys, size.kv_heads), (keys, size.kv_heads))
-    )
+    query, key, value = attention_inputs(size, width, source, gradients)
+    queries = query.shape[2]
     rows = sorted({index * queries // SAMPLED_ROWS for index in range(SAMPLED_ROWS)})
     at = torch.tensor(rows, device=source.device)
     seen = visible_rows(size, batch.anchors, width, rows, window if sliding else 0).to(source.device)

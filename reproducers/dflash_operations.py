@@ -93,6 +93,11 @@ def step_operations(
     return 2 * linear + sum(of_window[window] for window in windows)
 
 
+def middle(rounds: Sequence[tuple[int, float]]) -> tuple[int, float]:
+    """Of timed rounds (operations, seconds) the one of median rate, the slower one of two."""
+    return sorted(rounds, key=lambda each: each[0] / each[1])[(len(rounds) - 1) // 2]
+
+
 def _products(size: Size, pairs: int, backward: bool) -> int:
     products = FORWARD_PRODUCTS + backward * BACKWARD_PRODUCTS
     return 2 * products * pairs * size.head_dim * size.heads

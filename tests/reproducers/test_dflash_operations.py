@@ -155,3 +155,12 @@ def test_medium_is_about_a_third_dense() -> None:
     share = operations.visible_pairs(size, anchors, 0) / dense
     touched = operations.touched_pairs(size, anchors, 0) / dense
     assert 0.15 < share < touched < 0.45
+
+
+@given(st.lists(st.tuples(st.integers(1, 10**15), st.floats(1e-3, 1e3)), min_size=1, max_size=9))
+def test_the_middle_round_has_as_many_slower_as_faster_ones(rounds: list[tuple[int, float]]) -> None:
+    done, took = operations.middle(rounds)
+    assert (done, took) in rounds
+    slower = sum(each[0] / each[1] < done / took for each in rounds)
+    faster = sum(each[0] / each[1] > done / took for each in rounds)
+    assert max(slower, faster) <= len(rounds) / 2
