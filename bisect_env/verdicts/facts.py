@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
+from statistics import median
 
 from bisect_env.trials.records import Outcome, Side, Signature, TrialRecord
 from bisect_env.verdicts.attention import Attention, attention
@@ -67,20 +69,22 @@ def gather(records: Records, design: Design, reference: Records | None, warmed: 
         design.confidence,
     )
     stopped = stopped_at(records, design)
-    exposures = [record.exposures for record in threads if record.exposures is not None]
+    timed = [sample.record for sample in sides.rounds]
+    peaks = [record.peak_bytes for record in threads + timed if record.peak_bytes is not None]
     base = Verdict(
         Headline.FULL,
         signatures=_signatures(threads, serial, solo),
         dense=path.threads,
         dense_controls=path.controls,
         throughput=speed,
-        peak_bytes=max((record.peak_bytes for record in threads if record.peak_bytes is not None), default=None),
-        exposures=sum(exposures) if exposures else None,
+        peak_bytes=max(peaks, default=None),
         stopped_early=stopped is not None and len(sides.threads) < design.trials,
         stopped_at=stopped,
         infra=sides.infra,
-        marks=_marks(threads, serial, speed),
+        marks=_marks(threads, serial, speed) + _marks_of_rounds(timed) + _marks_of_company(threads + serial + solo),
+        utilisation=_utilisation(timed),
     )
+    base = _with_exposures(base, threads)
     base = _with_intervals(base, threads, serial, solo, lambda record: record.outcome in BAD)
     bad = sum(record.outcome in BAD for record in threads)
     if threads:
@@ -88,6 +92,28 @@ def gather(records: Records, design: Design, reference: Records | None, warmed: 
     found = difference(sides, design)
     done = finished(records, design)
     return Facts(design, sides, threads, serial, solo, done, stopped, found, wrong, path, base)
+
+
+def _with_exposures(verdict: Verdict, threads: Sequence[TrialRecord]) -> Verdict:
+    counts = [(record.exposures, record.outcome in BAD) for record in threads if record.exposures is not None]
+    if not counts:
+        return verdict
+    total, failed = sum(count for count, _ in counts), sum(bad for _, bad in counts)
+    return replace(
+        verdict,
+        exposures=total,
+        exposures_per_trial=total / len(counts),
+        exposures_per_failure=total / failed if failed else None,
+    )
+
+
+def _utilisation(timed: Sequence[TrialRecord]) -> tuple[tuple[str, float], ...]:
+    shares: defaultdict[str, list[float]] = defaultdict(list)
+    for record in timed:
+        for item in record.utilisation:
+            if all(0 < value < inf for value in (item.operations, item.seconds, item.ceiling)):
+                shares[item.what].append(item.share)
+    return tuple((what, median(found)) for what, found in sorted(shares.items()))
 
 
 def _with_intervals(
@@ -116,7 +142,11 @@ def _signatures(*sides: Sequence[TrialRecord]) -> tuple[SignatureCount, ...]:
 
 def _marks(threads: Sequence[TrialRecord], serial: Sequence[TrialRecord], speed: Throughput | None) -> tuple[str, ...]:
     marks = []
-    missed = sum(record.condition.cache != "cold" and (record.cache_misses or 0) > 0 for record in (*threads, *serial))
+    # A stale cache is one in which trials are expected to miss.
+    missed = sum(
+        record.condition.cache not in ("cold", "stale") and (record.cache_misses or 0) > 0
+        for record in (*threads, *serial)
+    )
     if missed:
         marks.append(f"the compile cache was not warm: {missed} of {len(threads) + len(serial)} trials missed in it")
     if speed is not None and speed.warmed:
@@ -127,3 +157,21 @@ def _marks(threads: Sequence[TrialRecord], serial: Sequence[TrialRecord], speed:
     if threads and not serial:
         marks.append("no serial control yet: a race cannot be told from a broken environment")
     return tuple(marks)
+
+
+def _marks_of_rounds(timed: Sequence[TrialRecord]) -> tuple[str, ...]:
+    """What timed rounds show beside their throughput: they are never counted, but seen."""
+    marks = []
+    wrong = [why for record in timed if (why := wrong_numbers(record))]
+    if wrong:
+        marks.append(f"wrong numbers in the timed rounds, which are not counted: {wrong[0]}")
+    failed = [record for record in timed if record.outcome in BAD]
+    if failed:
+        first = next((f": {record.failures[0].signature}" for record in failed if record.failures), "")
+        marks.append(f"{len(failed)} of {len(timed)} processes of timed rounds failed, which are not counted{first}")
+    return tuple(marks)
+
+
+def _marks_of_company(scored: Sequence[TrialRecord]) -> tuple[str, ...]:
+    most = max((record.at_once for record in scored), default=1)
+    return (f"trials ran {most} at a time",) if most > 1 else ()

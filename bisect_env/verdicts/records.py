@@ -105,6 +105,7 @@ class Verdict:
     throughput: Throughput | None = None
     peak_bytes: int | None = None
     exposures: int | None = None
+    """Calls made while another thread compiled, over the threaded trials."""
     stopped_early: bool = False
     missing: int = 0
     """Further clean (or, for UNSURE, further) trials that would settle it."""
@@ -118,6 +119,13 @@ class Verdict:
     """As ``dense``, over the serial and solo controls."""
     stopped_at: int | None = None
     """The fixed look, in blocks, at which RACE, HANG, BROKEN or OOM was certain; None for the others."""
+
+    exposures_per_trial: float | None = None
+    """Over the threaded trials that counted them."""
+    exposures_per_failure: float | None = None
+    """Exposures of all threaded trials for each that failed; None where none failed."""
+    utilisation: tuple[tuple[str, float], ...] = ()
+    """``attention`` and ``step``: share of the measured matrix-product ceiling, median over the ROUNDS trials."""
 
     @property
     def text(self) -> str:

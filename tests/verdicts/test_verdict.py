@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bisect_env.environments.records import Reason, Unavailable
 from bisect_env.matrix.cells import Condition
-from bisect_env.trials.records import Outcome, PathCount, Side, StepTime, TrialRecord
+from bisect_env.trials.records import Outcome, PathCount, Round, Side, StepTime, TrialRecord, Utilisation
 from bisect_env.verdicts.looks import Design
 from bisect_env.verdicts.records import Headline
 from bisect_env.verdicts.samples import Placed
@@ -154,6 +154,49 @@ def test_what_is_still_to_come_is_named_rightly() -> None:
     assert found.reason.endswith("; not finished: 2 of 6 serial trials are in")
 
 
+def test_exposures_are_summed_and_put_in_proportion() -> None:
+    found = judge(cell("F...", "....", exposures=30), SIX)
+    assert (found.exposures, found.exposures_per_trial, found.exposures_per_failure) == (120, 30, 120)
+    clean = judge(cell("....", "....", exposures=30), SIX)
+    assert (clean.exposures, clean.exposures_per_failure) == (120, None)
+    silent = judge(cell("F...", "...."), SIX)
+    assert (silent.exposures, silent.exposures_per_trial, silent.exposures_per_failure) == (None, None, None)
+
+
+def test_timed_rounds_are_seen_and_never_counted() -> None:
+    counted = cell(CLEAN, CLEAN, CLEAN)
+    used = (Utilisation("attention", 2e12, 1.0, 4e12), Utilisation("step", 1e12, 0.0, 4e12))
+    timed = [
+        record(Side.ROUNDS, utilisation=used, peak_bytes=7, numbers=(("out of w1", 0.5, 0.01),)),
+        record(Side.ROUNDS, utilisation=(Utilisation("attention", 1e12, 1.0, 4e12),)),
+        record(Side.ROUNDS, Outcome.FAILED),
+    ]
+    found = judge(counted + timed, SIX)
+    assert found.headline is Headline.FULL and found.threads == judge(counted, SIX).threads
+    assert found.utilisation == (("attention", pytest.approx(0.375)),)
+    assert found.peak_bytes == 7
+    assert found.marks == (
+        "wrong numbers in the timed rounds, which are not counted: out of w1: relative error 0.5, tolerance 0.01",
+        "1 of 3 processes of timed rounds failed, which are not counted: RuntimeError: Detected that you are using FX "
+        "to symbolically trace",
+    )
+
+
+def test_trials_side_by_side_are_marked() -> None:
+    assert judge(cell("......", "......", "......", at_once=10), SIX).marks == ("trials ran 10 at a time",)
+
+
+def test_misses_in_a_stale_cache_are_no_surprise() -> None:
+    stale = Condition.of({"cache": "stale"})
+    assert judge(cell(CLEAN, CLEAN, CLEAN, condition=stale, cache_misses=3, exposures=4), SIX).marks == ()
+
+
+def test_without_solo_controls_a_cell_is_whole() -> None:
+    found = judge(cell(CLEAN, CLEAN), Design(6, 6, solo=0))
+    assert found.headline is Headline.FULL and found.marks == ()
+    assert judge(cell("F.....", CLEAN), Design(6, 6, solo=0)).reason.count("solo") == 0
+
+
 @pytest.mark.parametrize(
     ("stage", "reason", "headline"),
     [
@@ -183,6 +226,10 @@ def odd_records(draw: st.DrawFn) -> TrialRecord:
         failures=tuple(failure(draw(st.sampled_from([FX, SUBGRAPH]))) for _ in range(draw(st.integers(0, 2)))),
         paths=paths(*draw(st.lists(st.tuples(name, SMALL, st.dictionaries(st.sampled_from(["a", "kernels"]), SMALL))))),
         steps=tuple(StepTime(*draw(st.tuples(name, SMALL, FLOAT, FLOAT, st.booleans()))) for _ in range(2)),
+        rounds=tuple(Round(*draw(st.tuples(SMALL, SMALL, FLOAT, FLOAT))) for _ in range(draw(st.integers(0, 2)))),
+        utilisation=tuple(Utilisation("step", *draw(st.tuples(FLOAT, FLOAT, FLOAT))) for _ in range(2)),
+        at_once=draw(st.sampled_from([1, 4])),
+        resets=draw(st.sampled_from([0, 2])),
         peak_bytes=draw(st.none() | SMALL),
         predicted_bytes=tuple(draw(st.dictionaries(st.sampled_from(["fused", "dense"]), SMALL)).items()),
         losses=tuple(draw(st.lists(st.tuples(name, st.lists(FLOAT, max_size=3).map(tuple)), max_size=2))),
