@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import threading
 from collections.abc import Sequence
@@ -49,6 +50,9 @@ class Compiler:
     """For ``--exclude-newer``, None for no limit."""
     options: tuple[str, ...] = ()
     """Further options for uv's resolver."""
+    elsewhere: bool = False
+    """``interpreter`` is one of another host, its ``platform`` as uv's ``--python-platform``. Nothing can be built
+    there: wheels only."""
 
     def lock(self, lines: Sequence[str], torch_backend: str | None = None) -> Lock | Unavailable:
         """The lock of the lines, against the request's indexes and, for torch, PyTorch's of ``torch_backend``.
@@ -61,6 +65,16 @@ class Compiler:
                 return _Compilation(self, index, Path(name)).lock(lines)
             except _Failed as failed:
                 return failed.result
+
+    def pylock(self, lock: Lock) -> str | Unavailable:
+        """uv's ``pylock.toml`` of a lock that this has made: where the files of its pins are, and their hashes.
+
+        Answered from the cache that the resolution has filled. Raises InfrastructureError as :meth:`lock` does.
+        """
+        index = replace(self.request.index, torch_backend=lock.torch_backend)
+        with tempfile.TemporaryDirectory(prefix="bisect-env-") as name:
+            finished = _Compilation(self, index, Path(name)).pylock(lock.pins)
+        return finished.stdout if finished.ok else reasons.explain(finished)
 
 
 class _Compilation:
@@ -115,7 +129,7 @@ class _Compilation:
             self.undated += names
 
     def _compile(self, options: Sequence[str], lines: str, offline: bool = False) -> Finished:
-        arguments = ["pip", "compile", "-", "--python", str(self.interpreter.path), *options, *self.compiler.options]
+        arguments = ["pip", "compile", "-", *self._python(), *options, *self.compiler.options]
         if self.compiler.before is not None:
             arguments += ["--exclude-newer", self.compiler.before]
         for name in self.undated:
@@ -130,6 +144,12 @@ class _Compilation:
             stop=self.compiler.stop,
             stdin=lines,
         )
+
+    def _python(self) -> tuple[str, ...]:
+        if not self.compiler.elsewhere:
+            return ("--python", str(self.interpreter.path))
+        there = ("--python-version", self.interpreter.version, "--python-platform", self.interpreter.platform)
+        return ("--python", sys.executable, *there, "--only-binary", ":all:")
 
     def _pins(self, locked: Sequence[LockedLine]) -> tuple[Pin, ...]:
         """Name and version of each line. A git or local one is installed aside to learn its version."""
@@ -167,8 +187,10 @@ class _Compilation:
     def _downloads(self, pins: Sequence[Pin], locked: Sequence[LockedLine]) -> tuple[tuple[str, int], ...] | None:
         """One more call, answered from the cache that the resolution has just filled. Not knowing is no failure."""
         indexed = {line.name for line in locked if line.version is not None}
-        lines = requirements.constraints(pin for pin in pins if pin[0] in indexed)
-        finished = self._compile(["--no-deps", "--format", "pylock.toml"], lines, offline=True)
+        finished = self.pylock([pin for pin in pins if pin[0] in indexed])
         with suppress(ValueError):
             return sizes.downloads(finished.stdout, sizes.tags_of(self.interpreter)) if finished.ok else None
         return None
+
+    def pylock(self, pins: Sequence[Pin]) -> Finished:
+        return self._compile(["--no-deps", "--format", "pylock.toml"], requirements.constraints(pins), offline=True)

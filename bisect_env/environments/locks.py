@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from bisect_env.environments import base, dating, interpreters, requirements, variants
 from bisect_env.environments.compiling import Compiler
 from bisect_env.environments.index import PYTORCH, default_index
-from bisect_env.environments.records import Lock, Reason, Unavailable
+from bisect_env.environments.records import Interpreter, Lock, Reason, Unavailable
 from bisect_env.environments.uv import Uv
 from bisect_env.matrix.cells import EnvironmentRequest
 
@@ -20,15 +20,20 @@ UNANSWERED = (Reason.INDEX_UNREACHABLE, Reason.CREDENTIALS)
 """PyTorch's index gave no answer: the package index's build may serve in its place."""
 
 
-def resolve(request: EnvironmentRequest, uv: Uv, stop: threading.Event | None = None) -> Lock | Unavailable:
+def resolve(
+    request: EnvironmentRequest, uv: Uv, stop: threading.Event | None = None, elsewhere: Interpreter | None = None
+) -> Lock | Unavailable:
     """The lock of a request, or why there is none.
+
+    ``elsewhere`` is a Python of another host that the lock is for, its ``platform`` as uv's ``--python-platform``;
+    such a lock has wheels of an index or a folder only, and the request no base.
 
     Raises BadInput for a requirement that is not valid, InfrastructureError for a full disk and when uv was killed.
     """
-    interpreter = interpreters.find(request.python)
+    parsed = requirements.parse(request.requirements)
+    interpreter = interpreters.find(request.python) if elsewhere is None else _there(request, parsed, elsewhere)
     if isinstance(interpreter, Unavailable):
         return interpreter
-    parsed = requirements.parse(request.requirements)
     unreachable = _unreachable(request, uv)
     if unreachable is not None:
         return unreachable
@@ -39,10 +44,38 @@ def resolve(request: EnvironmentRequest, uv: Uv, stop: threading.Event | None = 
         asked = interpreter if request.python is not None else None
         result = base.resolve_on_base(request, asked, uv, stop, dated.before)
     else:
-        result = _Variants(request, parsed, Compiler(request, interpreter, uv, stop, dated.before)).resolve()
+        compiler = Compiler(request, interpreter, uv, stop, dated.before, elsewhere=elsewhere is not None)
+        result = _Variants(request, parsed, compiler).resolve()
     if isinstance(result, Unavailable):
         return result
     return replace(result, notes=(*dated.notes, *result.notes))
+
+
+def _there(
+    request: EnvironmentRequest, parsed: tuple[Requirement, ...], elsewhere: Interpreter
+) -> Interpreter | Unavailable:
+    """The other host's Python, where it is the one that the cell asks for and can install all of it."""
+    if request.base is not None:
+        raise ValueError("an environment on a base is resolved where the base is")
+    by_url = [f"{requirement.name} ({requirement.url})" for requirement in parsed if requirement.url is not None]
+    if by_url:
+        words = (
+            f"{', '.join(by_url)}: a source that another host has not, and no wheel of an index. Build a wheel of it, "
+            "put that into a folder, name the folder under index: find-links, and ask for the version"
+        )
+        return Unavailable("resolve", Reason.BUILD, words)
+    if request.python is not None and not _same_python(request.python, elsewhere.version):
+        words = f"the cell asks for Python {request.python}, and this is resolved for Python {elsewhere.version}"
+        return Unavailable("resolve", Reason.INTERPRETER, words)
+    return elsewhere
+
+
+def _same_python(asked: str, version: str) -> bool:
+    """Whether a request for a Python agrees with a version as far as both go; a path never does."""
+    match = interpreters.REQUEST.fullmatch(asked.strip())
+    return match is not None and all(
+        one == other for one, other in zip(match[1].split("."), version.split("."), strict=False)
+    )
 
 
 def _unreachable(request: EnvironmentRequest, uv: Uv) -> Unavailable | None:
