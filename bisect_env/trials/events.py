@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from bisect_env.trials.records import Failure, PathCount, StepTime
+from bisect_env.trials.records import Failure, PathCount, Round, StepTime, Utilisation
 from bisect_env.trials.signature import signature_of
 from bisect_env.trials.traces import MESSAGE_LIMIT, TRACEBACK_LIMIT, cut
 
@@ -41,6 +41,14 @@ class Facts:
     open_windows: dict[str, list[str]] = field(default_factory=dict)
     """Threads that began a compile and have not ended it, and what they compile."""
     notes: list[tuple[str, str]] = field(default_factory=list)
+    resets: int = 0
+    """Resets of the compiled state before the first failure, or in all."""
+    phase: str = ""
+    """Part of the work that the earliest failure fell in."""
+    rounds: list[Round] = field(default_factory=list)
+    waiting: int | None = None
+    """Round that it last said to wait for."""
+    utilisation: list[Utilisation] = field(default_factory=list)
 
     def longest_silence(self, end: float) -> float:
         """Seconds between two events, or between the last one and ``end`` (unix time), from ``ready`` on; 0 without.
@@ -108,6 +116,13 @@ def _count(value: Any) -> int:
     return int(value)
 
 
+def _positive(value: Any) -> float:
+    number = _finite(value)
+    if number <= 0:
+        raise ValueError(value)
+    return number
+
+
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(value)
@@ -171,7 +186,31 @@ def _path(facts: Facts, event: dict[str, Any], t: float) -> None:
 
 
 def _failed(facts: Facts, event: dict[str, Any], t: float) -> None:
-    facts.failures.append(_failure(event, t, _text(event["thread"])))
+    failure, phase = _failure(event, t, _text(event["thread"])), _text(event.get("phase") or "")
+    if all(t < other.t for other in facts.failures):
+        facts.phase = phase
+    facts.failures.append(failure)
+
+
+def _repeat(facts: Facts, event: dict[str, Any], t: float) -> None:
+    _count(event["index"])
+    resets = _count(event["resets"])
+    # Threads are joined before a repeat begins, so that the file's order tells what a failure came after.
+    if not facts.failures:
+        facts.resets = resets
+
+
+def _round(facts: Facts, event: dict[str, Any], t: float) -> None:
+    facts.rounds.append(Round(_count(event["index"]), _count(event["tokens"]), _positive(event["seconds"]), t))
+
+
+def _waiting(facts: Facts, event: dict[str, Any], t: float) -> None:
+    facts.waiting = _count(event["round"])
+
+
+def _utilised(facts: Facts, event: dict[str, Any], t: float) -> None:
+    operations, seconds, ceiling = (_positive(event[key]) for key in ("operations", "seconds", "ceiling"))
+    facts.utilisation.append(Utilisation(_text(event["what"]), operations, seconds, ceiling))
 
 
 def _memory(facts: Facts, event: dict[str, Any], t: float) -> None:
@@ -217,6 +256,10 @@ _TAKERS = {
     "step": _step,
     "path": _path,
     "failure": _failed,
+    "repeat": _repeat,
+    "round": _round,
+    "waiting": _waiting,
+    "utilisation": _utilised,
     "memory": _memory,
     "numbers": _numbers,
     "losses": _losses,

@@ -21,7 +21,7 @@ from bisect_env.trials.records import TrialSpec
 
 MARKER = "BISECT_ENV_TRIAL"
 """Holds the trial's id in all of its processes: how leftovers are found when their supervisor was killed."""
-CONDITION, EVENTS = "BISECT_ENV_CONDITION", "BISECT_ENV_EVENTS"
+CONDITION, EVENTS, TURNS = "BISECT_ENV_CONDITION", "BISECT_ENV_EVENTS", "BISECT_ENV_TURNS"
 
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 COMPILERS = ("g++", "gcc", "c++", "cc", "clang++", "clang")
@@ -146,6 +146,10 @@ def isolate(
         EVENTS: str(folders.events),
         MARKER: spec.id,
     }
+    # Where nobody gives turns, a reproducer would wait for ever for one that was passed on by mistake.
+    variables.pop(TURNS, None)
+    if spec.turns is not None:
+        variables[TURNS] = str(spec.turns)
     shown = tuple((name, _show(name, value)) for name, value in sorted(variables.items()))
     withheld = tuple(
         sorted(

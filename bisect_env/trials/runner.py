@@ -104,7 +104,11 @@ def _prepare(spec: TrialSpec, folders: Folders) -> Isolation:
             shutil.copy2(file, folders.work / file.name)
     if spec.warm_cache is not None:
         caches.copy_in(spec.warm_cache, folders.compiled)
+    if spec.turns is not None:
+        spec.turns.mkdir(parents=True, exist_ok=True)
     condition = {**spec.condition.as_dict(), "side": spec.side.value, "seed": spec.seed}
+    if spec.only_repeat is not None:
+        condition["only_repeat"] = spec.only_repeat
     folders.condition.write_text(json.dumps(condition))
     driver = driver_folder(os.environ, folders.driver) if spec.devices else None
     return isolate(spec, os.environ, compiler_folders(os.environ.get("PATH", "")), driver)
@@ -129,7 +133,7 @@ def _run(spec: TrialSpec, folders: Folders, isolation: Isolation, stop: threadin
 
 
 def _watch(spec: TrialSpec, folders: Folders, process: Process, stop: threading.Event, began: float) -> Expiry | None:
-    watch = EventsWatch(folders.events, began)
+    watch = EventsWatch(folders.events, began, spec.turns)
     while not process.wait(TICK):
         if stop.is_set():
             raise Stopped
@@ -171,6 +175,8 @@ def _asked(spec: TrialSpec, outcome: Outcome, host: HostFacts) -> TrialRecord:
         devices=spec.devices,
         host=host,
         cores=spec.cores,
+        only_repeat=spec.only_repeat,
+        at_once=spec.at_once,
     )
 
 
@@ -215,6 +221,10 @@ def _record(
         withheld=isolation.withheld,
         extra=tuple(extra),
         aborted=classified.aborted,
+        rounds=tuple(said.rounds),
+        utilisation=tuple(said.utilisation),
+        resets=said.resets,
+        phase=said.phase,
     )
 
 

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bisect_env.trials.events import read
+from bisect_env.trials.records import Round, Utilisation
 
 
 def lines(*events: dict[str, object]) -> str:
@@ -30,6 +31,11 @@ def test_everything_a_reproducer_can_say() -> None:
             {"event": "exposures", "count": 7},
             {"event": "cache", "hits": 3, "misses": 0},
             {"event": "note", "key": "threads", "value": 2},
+            {"event": "repeat", "index": 1, "resets": 1},
+            {"event": "waiting", "round": 0},
+            {"event": "round", "t": 4.0, "index": 0, "tokens": 96, "seconds": 0.25},
+            {"event": "waiting", "round": 1},
+            {"event": "utilisation", "what": "attention", "operations": 3e12, "seconds": 0.5, "ceiling": 1e13},
             {"event": "done"},
         )
     )
@@ -42,6 +48,8 @@ def test_everything_a_reproducer_can_say() -> None:
     assert facts.numbers == [("grad", 0.1, 0.5)]
     assert facts.losses["w0"][0] == 1.5 and math.isnan(facts.losses["w0"][1])
     assert (facts.exposures, facts.cache_hits, facts.cache_misses, facts.notes) == (7, 3, 0, [("threads", "2")])
+    assert facts.rounds == [Round(0, 96, 0.25, 4.0)] and (facts.waiting, facts.resets) == (1, 1)
+    assert facts.utilisation == [Utilisation("attention", 3e12, 0.5, 1e13)] and facts.utilisation[0].share == 0.6
 
 
 def test_failures_come_earliest_first() -> None:
@@ -62,6 +70,31 @@ def test_failures_come_earliest_first() -> None:
         ("w0", "KeyError: 'custom'"),
         ("w1", "ValueError: later"),
     ]
+
+
+def test_resets_are_those_before_the_first_failure_and_the_phase_is_its_own() -> None:
+    failed = {"event": "failure", "thread": "w0", "type": "ValueError", "message": "x"}
+    told = [
+        {"event": "repeat", "index": 0, "resets": 0},
+        {"event": "repeat", "index": 1, "resets": 1},
+        {**failed, "t": 9.0, "phase": "backward"},
+        {**failed, "t": 8.0, "phase": "first call"},
+        {**failed, "t": 8.0},
+        {"event": "repeat", "index": 2, "resets": 2},
+    ]
+    facts = read(lines(*told))
+    assert (facts.resets, facts.phase, facts.ignored) == (1, "first call", 0)
+    assert read(lines(*told[:2])).resets == 1
+    assert (read(lines(failed)).phase, read(lines(failed)).resets) == ("", 0)
+
+
+def test_a_round_or_a_utilisation_without_time_is_none() -> None:
+    whole = {"event": "utilisation", "what": "step", "operations": 1.0, "seconds": 1.0, "ceiling": 1.0}
+    wrong = [{**whole, key: 0} for key in ("operations", "seconds", "ceiling")]
+    wrong += [{"event": "round", "index": 0, "tokens": 5, "seconds": value} for value in (0, -1.0, "1")]
+    facts = read(lines(*wrong, {"event": "waiting", "round": -1}, {"event": "repeat", "index": 0}))
+    assert facts.ignored == len(wrong) + 2
+    assert not facts.rounds and not facts.utilisation and facts.waiting is None
 
 
 def test_a_torn_last_line_is_no_event_and_no_fault() -> None:
@@ -106,10 +139,10 @@ JSON = st.recursive(
     max_leaves=5,
 )
 NAMES = ["start", "import_failed", "ready", "window", "step", "alive", "path", "failure", "memory", "numbers", "losses",
-         "exposures", "cache", "note", "done", "other"]  # fmt: skip
+         "exposures", "cache", "note", "repeat", "round", "waiting", "utilisation", "done", "other"]  # fmt: skip
 KEYS = ["t", "thread", "phase", "what", "tokens", "seconds", "warm", "calls", "signs", "type", "message", "module",
         "peak_bytes", "predicted", "error", "tolerance", "values", "count", "hits", "misses", "key", "value",
-        "versions", "devices"]  # fmt: skip
+        "versions", "devices", "index", "resets", "round", "operations", "ceiling"]  # fmt: skip
 
 
 @given(st.sampled_from(NAMES), st.dictionaries(st.sampled_from(KEYS), JSON))

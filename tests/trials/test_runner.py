@@ -21,7 +21,7 @@ from bisect_env.matrix.cells import Condition, Limits
 from bisect_env.trials import runner
 from bisect_env.trials.isolation import MARKER
 from bisect_env.trials.process import Process
-from bisect_env.trials.records import Outcome, Reproducer
+from bisect_env.trials.records import Outcome, Reproducer, Side
 from tests.trials.scripts import PROTOCOL, READY, run_command, run_script, spec_of
 
 
@@ -380,3 +380,38 @@ def test_the_condition_is_flat(tmp_path: Path) -> None:
     body = "say('note', key='c', value=open(os.environ['BISECT_ENV_CONDITION']).read())\nsay('done')"
     record = run_script(tmp_path, body, condition=Condition.of({"threads": 3, "pattern": "hot"}))
     assert re.fullmatch(r'\{"pattern": "hot", "threads": 3, "side": "threads", "seed": 7\}', dict(record.extra)["c"])
+
+
+def test_what_is_asked_of_a_repeat_and_what_is_said_of_it(tmp_path: Path) -> None:
+    body = """
+    condition = json.load(open(os.environ["BISECT_ENV_CONDITION"]))
+    assert "BISECT_ENV_TURNS" not in os.environ
+    say("repeat", index=condition["only_repeat"], resets=0)
+    say("failure", thread="w1", type="KeyError", message="'x'", phase="first call")
+    sys.exit(1)
+    """
+    record = run_script(tmp_path, body, only_repeat=3, at_once=2)
+    assert record.outcome is Outcome.FAILED and (record.phase, record.resets) == ("first call", 0)
+    assert (record.only_repeat, record.at_once) == (3, 2)
+
+
+def test_waiting_for_a_turn_is_no_hang_and_a_turn_taken_in_silence_is(tmp_path: Path) -> None:
+    body = """
+    turns = os.environ["BISECT_ENV_TURNS"]
+    say("waiting", round=0)
+    while not os.path.exists(os.path.join(turns, "0")):
+        time.sleep(0.01)
+    say("round", index=0, tokens=10, seconds=0.1)
+    say("waiting", round=1)
+    while not os.path.exists(os.path.join(turns, "1")):
+        time.sleep(0.01)
+    time.sleep(60)
+    """
+    turns = tmp_path / "trial" / "turns"
+    timers = [threading.Timer(after, (turns / name).touch) for after, name in ((1.5, "0"), (3.0, "1"))]
+    began = time.monotonic()
+    for timer in timers:
+        timer.start()
+    record = run_script(tmp_path, body, side=Side.ROUNDS, turns=turns)
+    assert record.outcome is Outcome.HANG and time.monotonic() - began > 3.5
+    assert [(item.index, item.tokens, item.seconds) for item in record.rounds] == [(0, 10, 0.1)]
