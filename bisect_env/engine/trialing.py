@@ -51,8 +51,8 @@ def run_trial(
         counts_hang: False while no hang of the cell has been confirmed; a hang is then kept, but not counted.
         counts_slowed: False when a trial whose GPU was throttled is to be run again.
     """
-    with _folder(bench) as folder:
-        cache = _cache_to_copy(bench, slot.cell, environment)
+    with trial_folder(bench) as folder:
+        cache = cache_to_copy(bench, slot.cell, environment)
         record = _execute(bench, slot, environment, silence, folder, cache)
     # One that made progress until its whole time was up would only take longer under another limit.
     silent = record.longest_silence >= silence
@@ -76,7 +76,7 @@ def warm_up(bench: Bench, cell: Cell, environment: Environment) -> TrialRecord:
         InfrastructureError: the cache cannot be kept.
     """
     slot = Slot(cell, Side.WARMUP, 0)
-    with _folder(bench) as folder:
+    with trial_folder(bench) as folder:
         record = _execute(bench, slot, environment, bench.matrix.limits.first_silence, folder, keep=True)
         bench.store.put_trial(record, cell.key, bench.run_id, slot.index, bench.reproducer.content_hash)
         if record.outcome is Outcome.CLEAN:
@@ -93,7 +93,7 @@ def needs_warm_up(bench: Bench, cell: Cell, environment: Environment) -> bool:
     return cell.condition.cache == "warm" and not _prepared(bench, cell, environment).is_dir()
 
 
-def _cache_to_copy(bench: Bench, cell: Cell, environment: Environment) -> Path | None:
+def cache_to_copy(bench: Bench, cell: Cell, environment: Environment) -> Path | None:
     """What a trial's compile cache starts from: nothing, the prepared one when there is one, or the user's folder."""
     if cell.condition.cache == "cold":
         return None
@@ -112,7 +112,7 @@ def _prepared(bench: Bench, cell: Cell, environment: Environment) -> Path:
 
 
 @contextmanager
-def _folder(bench: Bench) -> Iterator[Path]:
+def trial_folder(bench: Bench) -> Iterator[Path]:
     """A trial's own folder, named by its id, gone afterwards: a later run removes it should this one be killed."""
     trial_id = new_trial_id()
     folder = bench.settings.root / "trials" / trial_id
