@@ -115,10 +115,11 @@ def paths(trial: protocol.Trial, threads: list[Any], profiler: Any) -> None:
             continue
         signs = dict(attention.unfused)
         if thread.index in found:
-            fused, dense = kernels.fused_calls(found[thread.index]), kernels.softmax_calls(found[thread.index])
-            signs["kernels"] = max(0, attention.calls - fused)
-            text = f"{fused} fused attention and {dense} softmax kernels in {attention.calls} calls"
-            trial.events.emit("note", key=f"kernels_{name}", value=text)
+            seen = found[thread.index]
+            unfused = kernels.unfused_calls(seen, attention.calls)
+            if unfused is not None:
+                signs["kernels"] = unfused
+            trial.events.emit("note", key=f"kernels_{name}", value=kernels.described(seen, attention.calls))
         elif profiler is not None:
             trial.events.emit("note", key=f"kernels_{name}", value="no kernel of this thread was seen after warm-up")
         trial.events.emit("path", thread=name, calls=attention.calls, signs=signs)
