@@ -18,6 +18,7 @@ from packaging.utils import canonicalize_name
 from bisect_env.environments import distributions, foundation, holding, local, manifest, trees
 from bisect_env.environments.foundation import Base
 from bisect_env.environments.places import (
+    BROUGHT_LOCK,
     BUILD_LOCK,
     BYTE_CODE,
     LOCK,
@@ -30,6 +31,7 @@ from bisect_env.environments.places import (
 from bisect_env.environments.reasons import explain, message
 from bisect_env.environments.records import Environment, Lock, Reason, Unavailable
 from bisect_env.environments.uv import Finished, Uv
+from bisect_env.environments.wheelhouse import Wheelhouse
 from bisect_env.errors import InfrastructureError
 from bisect_env.matrix.cells import EnvironmentRequest, IndexChoice
 
@@ -48,6 +50,7 @@ class _Uv:
     uv: Uv
     deadline: float
     stop: threading.Event | None
+    wheelhouse: Wheelhouse | None
 
     def run(self, args: Sequence[str | Path], index: IndexChoice | None = None) -> Finished:
         left = self.deadline - time.monotonic()
@@ -87,10 +90,12 @@ def build(
     uv: Uv,
     timeout: float,
     stop: threading.Event | None = None,
+    wheelhouse: Wheelhouse | None = None,
 ) -> Environment | Unavailable:
     """Builds the environment of ``lock`` under ``root``, or finds it built, also by another process meanwhile.
 
     ``timeout`` is in seconds, for the build itself, and once more for waiting while another process builds the same.
+    With a ``wheelhouse`` nothing but its wheels is installed, and no index is known.
 
     Raises:
         InfrastructureError: the disk is full, uv was killed, or ``stop`` was set.
@@ -108,7 +113,7 @@ def build(
             if found is not None:
                 return found
             holding.sweep(root, own=lock.address)
-            return _build(lock, request, root, _Uv(uv, time.monotonic() + timeout, stop))
+            return _build(lock, request, root, _Uv(uv, time.monotonic() + timeout, stop, wheelhouse))
     except _Stopped as stopped:
         return stopped.result
     except OSError as error:
@@ -236,7 +241,11 @@ def _install(lock: Lock, request: EnvironmentRequest, root: Path, uv: _Uv, aside
         # uv's cache is keyed by path and by few files' times: it cannot tell that a tree's files have changed.
         # (--reinstall-package builds it again, as --refresh-package does, which uv refuses together with offline.)
         args += ["--reinstall-package", name]
-    _from_cache_or_index(uv, [*args, aside / LOCK], replace(request.index, torch_backend=lock.torch_backend))
+    if uv.wheelhouse is None:
+        _from_cache_or_index(uv, [*args, aside / LOCK], replace(request.index, torch_backend=lock.torch_backend))
+    else:
+        (aside / BROUGHT_LOCK).write_text(uv.wheelhouse.accepting(lock.text), encoding="utf-8")
+        uv.run([*args, "--no-index", aside / BROUGHT_LOCK], uv.wheelhouse.index)
     if below is not None:
         foundation.stand_on(below, venv)
     found = distributions.installed([distributions.site_packages(venv)])

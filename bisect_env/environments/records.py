@@ -21,14 +21,16 @@ class Reason(StrEnum):
     BUILD = "build failed"
     IMPORT = "import failed"
     UV = "uv failed"
+    UNDELIVERED = "not delivered"
+    """Of a bundle, so far: the cell is NOT RUN, and looked at again the next time."""
 
 
 @dataclass(frozen=True)
 class Unavailable:
-    """A result, not a crash: the cell is UNRESOLVABLE, BUILD-FAILED or IMPORT-FAILED."""
+    """A result, not a crash: the cell is UNRESOLVABLE, NOT RUN, BUILD-FAILED or IMPORT-FAILED."""
 
     stage: str
-    """``resolve``, ``build`` or ``import``."""
+    """``resolve``, ``delivery``, ``build`` or ``import``."""
     reason: Reason
     message: str
     """The tool's own words, credentials removed."""
