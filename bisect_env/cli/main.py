@@ -17,6 +17,9 @@ COMMANDS = {
     "matrix": "bisect_env.cli.matrix",
     "show": "bisect_env.cli.show",
     "clean": "bisect_env.cli.clean",
+    "bundle": "bisect_env.cli.bundle",
+    "inventory": "bisect_env.cli.inventory",
+    "unbundle": "bisect_env.cli.unbundle",
 }
 
 MACHINE = frozenset(
@@ -35,6 +38,7 @@ Exit codes, the same for every command:
   0  completed, found, or passed
   1  --fail-on matched
   2  usage or bad input; nothing was built
+  3  undecided, or (unbundle) parts are missing
   5  infrastructure: disk, GPU, driver
   130  interrupted; the same command goes on from there
 """

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+from bisect_env.bundles.offline import Offline
 from bisect_env.engine import disk
 from bisect_env.engine.progress import Reporter
 from bisect_env.environments import building, locks, manifest, probe
@@ -32,10 +33,24 @@ def label_of(cells: Sequence[Cell], request: EnvironmentRequest) -> str:
 
 
 def resolve(
-    cells: Sequence[Cell], store: Store, uv: Uv, reporter: Reporter, stop: threading.Event, fresh: bool
+    cells: Sequence[Cell],
+    store: Store,
+    uv: Uv,
+    reporter: Reporter,
+    stop: threading.Event,
+    fresh: bool,
+    bundle: Offline | None = None,
 ) -> dict[str, Lock | Unavailable]:
-    """The lock of every request, by the request's key; from the store when it was resolved before."""
+    """The lock of every request, by the request's key; from the store when it was resolved before.
+
+    With a ``bundle`` from there, always: a later delivery may have another one.
+    """
     requests = {cell.request.key: cell.request for cell in cells}
+    if bundle is not None:
+        brought = {key: bundle.resolve(request) for key, request in requests.items()}
+        for key, result in brought.items():
+            store.put_lock(key, result, 0.0)
+        return brought
     found: dict[str, Lock | Unavailable] = {}
     for key, request in requests.items():
         known = None if fresh or _may_have_changed(request) else store.lock(key, retry_transient=True)
@@ -69,8 +84,11 @@ def build(
     reporter: Reporter,
     stop: threading.Event,
     limits: Limits,
+    bundle: Offline | None = None,
 ) -> dict[str, Environment | Unavailable]:
     """An environment for each address in ``wanted`` (lock, request, label), proved against its lock.
+
+    With a ``bundle`` of its wheels alone; one that lacks some of them is not built.
 
     Raises:
         InfrastructureError: what is to be built does not fit on the disk.
@@ -89,21 +107,28 @@ def build(
             manifest.quarantine(environment, root, uv)
         else:
             ready[address] = environment
+    wheelhouse = None
+    if bundle is not None:
+        for address, (_, request, label) in wanted.items():
+            lacking = None if address in ready else bundle.lacking(request)
+            if lacking is not None:
+                ready[address] = lacking
+                reporter.built(label, lacking, 0.0)
+        wheelhouse = bundle.wheelhouse()
     missing = [address for address in wanted if address not in ready]
     if missing:
         to_build = [wanted[address][0] for address in missing]
         disk.refuse_if_full(root, to_build)
         reporter.phase("build", len(missing))
-        reporter.note(
-            f"up to {disk.size(disk.download_bytes(to_build))} to download, less what uv has cached; "
-            f"at most {disk.size(disk.needed_bytes(to_build))} on the disk"
-        )
+        download = f"up to {disk.size(disk.download_bytes(to_build))} to download, less what uv has cached"
+        source = download if bundle is None else f"wheels from {bundle.folder}, no network"
+        reporter.note(f"{source}; at most {disk.size(disk.needed_bytes(to_build))} on the disk")
 
     def one(address: str) -> tuple[str, Environment | Unavailable]:
         lock, request, label = wanted[address]
         reporter.building(label, lock)
         began = time.monotonic()
-        result = building.build(lock, request, root, uv, timeout=limits.build, stop=stop)
+        result = building.build(lock, request, root, uv, timeout=limits.build, stop=stop, wheelhouse=wheelhouse)
         seconds = time.monotonic() - began
         if isinstance(result, Environment):
             store.put_environment(result, seconds)

@@ -4,62 +4,44 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
-from bisect_env.engine import prepare
-from bisect_env.engine.plan import Slot, next_round, silence_limit
+from bisect_env.engine import prepare, sessions
+from bisect_env.engine.grouping import Entrant, baseline_of, needs_rounds
+from bisect_env.engine.measuring import Measuring
+from bisect_env.engine.places import split
+from bisect_env.engine.plan import COUNTED
 from bisect_env.engine.progress import Reporter
 from bisect_env.engine.results import Result
 from bisect_env.engine.settings import Settings
-from bisect_env.engine.trialing import Bench, needs_warm_up, run_trial, warm_up
+from bisect_env.engine.state import CellState
+from bisect_env.engine.trialing import Bench
 from bisect_env.engine.turn import turn
 from bisect_env.environments.records import Environment, Lock, Unavailable
 from bisect_env.environments.uv import Uv
-from bisect_env.errors import InfrastructureError
 from bisect_env.matrix.cells import Cell, Condition, EnvironmentRequest, Matrix
 from bisect_env.store.database import Store
 from bisect_env.store.trials import StoredTrial
-from bisect_env.trials import gpu
-from bisect_env.trials.records import Outcome, Reproducer, Side, TrialRecord
-from bisect_env.verdicts.looks import Design, finished, next_needed
+from bisect_env.trials import gpu, machine
+from bisect_env.trials.records import Outcome, Reproducer, Side
+from bisect_env.verdicts.looks import Design, finished
 from bisect_env.verdicts.records import Headline, Verdict
+from bisect_env.verdicts.samples import counts
 from bisect_env.verdicts.verdict import judge, without_environment
 
-RETRIES = 3
-"""Attempts at one trial before its infrastructure failure ends the run."""
 PROFILED = (Headline.DENSE, Headline.SLOW, Headline.UNSURE, Headline.FULL)
 CONTROLS = (
     "a command must itself work in one thread when its condition's `side` is not `threads`: is this one's control one?"
 )
-COUNTED = (Side.THREADS, Side.SERIAL, Side.SOLO)
-
-
-@dataclass
-class CellState:
-    """What the engine knows of one cell while it runs."""
-
-    cell: Cell
-    lock: Lock | Unavailable | None = None
-    environment: Environment | Unavailable | None = None
-    samples: list[StoredTrial] = field(default_factory=list)
-    hung: bool = False
-    """A trial hung under the first limit; from then on the limit is tripled."""
-
-    @property
-    def address(self) -> str | None:
-        """Address of the cell's environment, None when there is no lock."""
-        return self.lock.address if isinstance(self.lock, Lock) else None
-
-    @property
-    def records(self) -> list[TrialRecord]:
-        """All stored trials of the cell, in order."""
-        return [sample.record for sample in self.samples]
 
 
 class Engine:
-    """Runs a matrix. Not for more than one run; ``stop`` may be set from anywhere and ends it within a second."""
+    """Runs a matrix. Not for more than one run; ``stop`` may be set from anywhere and ends it within a second.
+
+    Raises:
+        BadInput: more trials at once than CPU cores.
+    """
 
     def __init__(
         self,
@@ -78,7 +60,10 @@ class Engine:
             controls=matrix.controls,
             slow_below=matrix.slow_below,
             max_race_rate=settings.max_race_rate,
+            solo=matrix.solo,
+            stop_early=matrix.stop_early,
         )
+        split(machine.cores(), matrix.at_once)
         self.states = [CellState(cell) for cell in matrix.cells]
 
     def sweep(self) -> None:
@@ -113,17 +98,26 @@ class Engine:
     def prepare(self) -> None:
         """Resolve every cell and load what the store holds of it."""
         cells = self.matrix.cells
-        locks = prepare.resolve(cells, self.store, self.uv, self.reporter, self.stop, self.settings.fresh)
-        states = []
+        sources = {cell.key: self.matrix.stale_source_of(cell) for cell in cells if cell.condition.cache == "stale"}
+        every = (*cells, *(source for source in sources.values() if source is not None))
+        locks = prepare.resolve(every, self.store, self.uv, self.reporter, self.stop, self.settings.fresh)
         self.store.put_cells(cells, self.matrix.name)
+        states = []
         for cell in cells:
-            state = CellState(cell, locks[cell.request.key])
+            state, source = self._loaded(cell, locks[cell.request.key]), sources.get(cell.key)
+            if source is not None:
+                state.source = self._loaded(source, locks[source.request.key])
             if state.address is not None:
                 state.samples = self._stored(cell, state.address)
-                state.environment = self.store.unavailable(cell.key, state.address, retry_transient=True)
                 state.hung = any(r.hang_kind and r.outcome is not Outcome.FAILED for r in state.records)
             states.append(state)
         self.states = states
+
+    def _loaded(self, cell: Cell, lock: Lock | Unavailable) -> CellState:
+        state = CellState(cell, lock)
+        if state.address is not None:
+            state.environment = self.store.unavailable(cell.key, state.address, retry_transient=True)
+        return state
 
     def _stored(self, cell: Cell, address: str) -> list[StoredTrial]:
         names = frozenset(device.name for device in gpu.devices(self.settings.gpus))
@@ -133,65 +127,97 @@ class Engine:
         )
 
     def _unfinished(self) -> list[CellState]:
+        """Cells of which something is still to be measured."""
         return [
             state
             for state in self.states
-            if isinstance(state.lock, Lock)
-            and not isinstance(state.environment, Unavailable)
-            and (not finished(state.samples, self.design) or self._wants_profile(state))
+            if state.lock is not None
+            and state.unavailable is None
+            and (not self._finished(state) or self._wants_profile(state) or needs_rounds(state.cell, state.samples))
         ]
+
+    def _finished(self, state: CellState) -> bool:
+        return finished(state.decisive, self.design)
+
+    def _to_build(self) -> list[CellState]:
+        """Cells whose environment is needed: the unfinished ones, what they are compared with, and what fills their
+        stale caches.
+        """
+        unfinished = self._unfinished()
+        baselines = {cell.key for state in unfinished if (cell := baseline_of(self.matrix, state.cell)) is not None}
+        wanted = [
+            state
+            for state in self.states
+            if state in unfinished or (state.cell.key in baselines and state.unavailable is None)
+        ]
+        return wanted + [state.source for state in wanted if state.source is not None]
 
     def _build(self) -> None:
         wanted: dict[str, tuple[Lock, EnvironmentRequest, str]] = {}
-        for state in self._unfinished():
+        states = self._to_build()
+        cells = [state.cell for state in states]
+        for state in states:
             assert isinstance(state.lock, Lock)
-            label = prepare.label_of(self.matrix.cells, state.cell.request)
+            label = prepare.label_of(cells, state.cell.request)
             wanted.setdefault(state.lock.address, (state.lock, state.cell.request, label))
         if not wanted:
             return
         built = prepare.build(
             wanted, self.settings.root, self.store, self.uv, self.reporter, self.stop, self.matrix.limits
         )
-        for state in self._unfinished():
+        for state in states:
             assert isinstance(state.lock, Lock)
             state.environment = built[state.lock.address]
             if isinstance(state.environment, Unavailable):
                 self.store.put_unavailable(state.cell.key, state.lock.address, state.environment)
 
     def _measure(self, run_id: str) -> None:
-        bench = Bench(self.matrix, self.settings, self.store, run_id, self.reproducer, self.stop, self.reporter.note)
-        by_key = {state.cell.key: state for state in self.states}
+        addresses = {
+            state.cell.request.key: state.address
+            for cell in self.states
+            for state in (cell, cell.source)
+            if state is not None and state.address is not None
+        }
+        bench = Bench(
+            self.matrix,
+            self.settings,
+            self.store,
+            run_id,
+            self.reproducer,
+            self.stop,
+            self.reporter.note,
+            addresses,
+        )
         planned = sum(self.trials_left(state) for state in self.states)
-        earlier = sum(sum(_done(state.samples).values()) for state in self.states)
+        earlier = sum(counts(record) for state in self.states for record in state.records)
         if earlier:
             self.reporter.note(f"{earlier} trials of earlier runs count; {planned} more at most")
         if planned:
             self.reporter.phase("trials", planned)
-        while unfinished := self._unfinished():
-            for state in unfinished:
-                if finished(state.samples, self.design):
-                    self._profile(bench, state)
-            needed = [
-                (state.cell, next_needed(state.samples, self.design), _done(state.samples)) for state in unfinished
-            ]
-            for slot in next_round(needed, self.settings.seed):
-                state = by_key[slot.cell.key]
-                if finished(state.samples, self.design):
-                    continue
-                self._run_slot(bench, state, slot)
-                if finished(state.samples, self.design):
-                    if self._wants_profile(state):
-                        self._profile(bench, state)
-                    self.reporter.cell_finished(state.cell, self._verdict(state))
+        able = [state for state in self.states if state.unavailable is None and state.environment is not None]
+        Measuring(bench, self.design, able, self.reporter, self._verdict, self._wants_profile).run()
+        self._time_rounds(bench, able)
+
+    def _time_rounds(self, bench: Bench, able: Sequence[CellState]) -> None:
+        """Throughput, in rounds that have the machine to themselves."""
+        by_key = {state.cell.key: state for state in able}
+        entrants = [
+            Entrant(state.cell, state.environment, tuple(state.samples))
+            for state in able
+            if isinstance(state.environment, Environment)
+        ]
+
+        def keep(cell: Cell, sample: StoredTrial) -> None:
+            by_key[cell.key].samples.append(sample)
+
+        sessions.run(bench, entrants, self.reporter, keep)
 
     def trials_left(self, state: CellState) -> int:
         """Most trials that the cell can still take; a racing one may stop earlier."""
-        unavailable = isinstance(state.lock, Unavailable) or isinstance(state.environment, Unavailable)
-        if unavailable or finished(state.samples, self.design):
+        if state.unavailable is not None or self._finished(state):
             return 0
-        most = {Side.THREADS: self.design.trials, Side.SERIAL: self.design.controls, Side.SOLO: self.design.controls}
-        done = _done(state.samples)
-        return sum(max(0, count - done.get(side, 0)) for side, count in most.items())
+        done = [record.side for record in state.records if counts(record)]
+        return sum(max(0, self.design.planned(side) - done.count(side)) for side in COUNTED)
 
     def _wants_profile(self, state: CellState) -> bool:
         """Whether a trial under the profiler is due: on a GPU, once, and where the path can decide the verdict."""
@@ -199,72 +225,10 @@ class Engine:
         profiled = any(sample.record.side is Side.PROFILE for sample in state.samples)
         return on_gpu and not profiled and self.reproducer.protocol and self._verdict(state).headline in PROFILED
 
-    def _profile(self, bench: Bench, state: CellState) -> None:
-        """One trial under the profiler, never counted: the kernels' names are a sign of the attention path."""
-        assert isinstance(state.environment, Environment)
-        slot = Slot(state.cell, Side.PROFILE, 0)
-        self.reporter.trial_started(state.cell, Side.PROFILE, 1, 1)
-        record = run_trial(bench, slot, state.environment, self.matrix.limits.first_silence, counts_hang=True)
-        state.samples.append(StoredTrial(record, 0, bench.run_id))
-        self.reporter.trial_ended(state.cell, record, "not counted: under the profiler")
-
-    def _run_slot(self, bench: Bench, state: CellState, slot: Slot) -> None:
-        """Run the trial until it counts.
-
-        Raises:
-            InfrastructureError: it never did, or trying again cannot help.
-        """
-        for attempt in range(1, RETRIES + 1):
-            last = attempt == RETRIES
-            warmed = self._warm_up(bench, state)
-            record = warmed if warmed and warmed.outcome is Outcome.INFRA else self._attempt(bench, state, slot, last)
-            if record.outcome is not Outcome.INFRA:
-                return
-            if record.aborted:
-                break
-        raise InfrastructureError(
-            f"{slot.cell.id}: a trial failed for a reason that says nothing about the cell: {record.message}\n"
-            "  What was measured so far is kept: the same command goes on from there."
-        )
-
-    def _attempt(self, bench: Bench, state: CellState, slot: Slot, last: bool) -> TrialRecord:
-        """One try at a trial. On a GPU that is always throttled the ``last`` one counts: its figures say so."""
-        assert isinstance(state.environment, Environment)
-        total = self.design.trials if slot.side is Side.THREADS else self.design.controls
-        limits = self.matrix.limits
-        silences = [r.longest_silence for r in state.records if r.side is Side.SERIAL and r.outcome in _ENDED]
-        confirmed = state.hung
-        silence = silence_limit(limits.silence, limits.first_silence, silences, tripled=confirmed)
-        self.reporter.trial_started(slot.cell, slot.side, slot.index + 1, total)
-        record = run_trial(bench, slot, state.environment, silence, counts_hang=confirmed, counts_slowed=last)
-        state.samples.append(StoredTrial(record, slot.index, bench.run_id))
-        note = f"not counted: {record.message}" if record.outcome is Outcome.INFRA else ""
-        if record.hang_kind and record.outcome is Outcome.INFRA:
-            state.hung = True
-            note = "hung; tried again with three times the limit"
-        self.reporter.trial_ended(slot.cell, record, note)
-        return record
-
-    def _warm_up(self, bench: Bench, state: CellState) -> TrialRecord | None:
-        """Prepare the cell's compile cache when it wants one; None when there is nothing to do.
-
-        One that failed is not tried again: what breaks it breaks the controls too.
-        """
-        assert isinstance(state.environment, Environment)
-        failed = any(r.side is Side.WARMUP and r.outcome not in (Outcome.CLEAN, Outcome.INFRA) for r in state.records)
-        if failed or not needs_warm_up(bench, state.cell, state.environment):
-            return None
-        self.reporter.trial_started(state.cell, Side.WARMUP, 1, 1)
-        record = warm_up(bench, state.cell, state.environment)
-        state.samples.append(StoredTrial(record, 0, bench.run_id))
-        self.reporter.trial_ended(state.cell, record, "not counted: it fills the compile cache")
-        return record
-
     def _verdict(self, state: CellState) -> Verdict:
-        if isinstance(state.lock, Unavailable):
-            return without_environment(state.lock)
-        if isinstance(state.environment, Unavailable):
-            return without_environment(state.environment)
+        missing = state.unavailable
+        if missing is not None:
+            return without_environment(missing)
         verdict = judge(state.samples, self.design, self._reference(state), self._warmed(state))
         if verdict.headline is Headline.BROKEN and not self.reproducer.protocol:
             # The usual cause with a command of the user's own, and nothing in its trials can tell.
@@ -298,15 +262,3 @@ class Engine:
             )
             for state in self.states
         )
-
-
-_ENDED = (Outcome.CLEAN, Outcome.FAILED, Outcome.WRONG, Outcome.OOM)
-
-
-def _done(samples: Sequence[StoredTrial]) -> Mapping[Side, int]:
-    """Counted trials of each side: the index of the next one."""
-    return Counter(
-        sample.record.side
-        for sample in samples
-        if sample.record.side in COUNTED and sample.record.outcome is not Outcome.INFRA
-    )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from bisect_env.bundles.offline import Offline
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -22,3 +24,5 @@ class Settings:
     """Selection as in ``CUDA_VISIBLE_DEVICES``; None: all that this process may see."""
     max_race_rate: float = 0.05
     """A cell is recommended only when its race rate is shown to be below this."""
+    bundle: Offline | None = None
+    """What was unbundled here, as the only source of locks and packages. None: the indexes."""
