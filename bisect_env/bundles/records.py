@@ -64,6 +64,7 @@ class Wheel:
     sha256: str
     """Of the whole file, hexadecimal; the one that the lock's text has for it."""
     size: int
+    """Bytes; 0 where it was left out and its index does not tell."""
     pieces: tuple[Piece, ...]
     """In the order of ``wheel_offset``, without gaps, the whole wheel; empty when it was left out, because it is
     installed on the target (``installed``) or was absorbed there earlier (its inventory's ``wheels`` has it)."""

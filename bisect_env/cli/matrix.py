@@ -10,7 +10,6 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import IO, cast
 
@@ -18,7 +17,9 @@ import click
 from rich.console import Console
 
 from bisect_env import __version__
+from bisect_env.bundles.offline import Offline
 from bisect_env.cli.common import STORE_FILE, Progress, complain, ends_cleanly, project_folder, root_option, say
+from bisect_env.cli.selection import selected
 from bisect_env.engine.defaults import default_matrix
 from bisect_env.engine.forecast import forecast
 from bisect_env.engine.results import Result
@@ -29,7 +30,7 @@ from bisect_env.environments.uv import Uv
 from bisect_env.errors import BadInput, ExitCode, InfrastructureError
 from bisect_env.matrix.cells import Matrix
 from bisect_env.matrix.loading import load
-from bisect_env.report import dry_run, machine, summary, table
+from bisect_env.report import dry_run, machine, sections, table
 from bisect_env.report.progress import LineReporter, LiveReporter
 from bisect_env.store.database import Store
 from bisect_env.trials import gpu, reproducers
@@ -67,6 +68,12 @@ VERDICTS = [headline.value.lower().replace(" ", "-") for headline in Headline]
 @click.option("--format", "fmt", default="simple", show_default=True, help="Format of the table: any of tabulate's.")
 @click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=str), help="Write JSON; - for stdout.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the table to a file too.")
+@click.option(
+    "--bundle",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="No network: build from a bundle that `bisect-env unbundle --into DIR` took in.",
+)
 def command(
     file: Path | None,
     root: Path,
@@ -84,6 +91,7 @@ def command(
     fmt: str,
     json_path: str | None,
     output: Path | None,
+    bundle: Path | None,
 ) -> ExitCode:
     """Run a matrix FILE and tabulate it.
 
@@ -102,9 +110,10 @@ def command(
         _check_writable(option, path)
     chosen, why = (file, "") if file is not None else default_matrix(gpus)
     gpu.devices(gpus)  # Says now what is wrong with the selection.
-    matrix = _narrowed(load(chosen, SimpleIndex()), patterns, trials, controls, at_once)
+    brought = None if bundle is None else Offline.open(bundle)
+    matrix = _narrowed(load(chosen, brought or SimpleIndex()), patterns, trials, controls, at_once)
     reproducer = reproducers.prepare(matrix.reproducer)
-    settings = Settings(project_folder(root), seed, fresh, allow_busy, gpus, max_race_rate)
+    settings = Settings(project_folder(root), seed, fresh, allow_busy, gpus, max_race_rate, brought)
     console = Console(file=cast("IO[str]", Progress()), highlight=False)
     reporter = LiveReporter(console) if console.is_terminal else LineReporter(console)
     stop = threading.Event()
@@ -164,18 +173,17 @@ def _print(
     # (A closed standard output is None.)
     narrow = sys.stdout is not None and sys.stdout.isatty() and output is None
     width = shutil.get_terminal_size().columns if narrow else 120
-    text = table.render(results, matrix.axes, fmt, width)
-    sentence = summary.sentence(results, settings.max_race_rate)
+    text = sections.report(results, matrix, settings.max_race_rate, fmt, width)
     document = ""
     if json_path is not None:
         document = json.dumps(machine.document(results, matrix, settings.max_race_rate), indent=2)
     try:
-        say(document if json_path == "-" else f"{text}\n\n{sentence}")
+        say(document if json_path == "-" else text)
     finally:
         if json_path not in (None, "-"):
             _write("--json", Path(str(json_path)), document)
         if output is not None:
-            _write("--output", output, f"{text}\n\n{sentence}")
+            _write("--output", output, text)
 
 
 def _write(option: str, path: Path, text: str) -> None:
@@ -200,18 +208,7 @@ def _narrowed(
     matrix: Matrix, patterns: Sequence[str], trials: int | None, controls: int | None, at_once: int | None
 ) -> Matrix:
     """The matrix with the command line's cells and counts."""
-    if patterns:
-        kept = {cell.id: cell for cell in matrix.cells if any(fnmatch(cell.id, pattern) for pattern in patterns)}
-        if not kept:
-            known = "\n    ".join(cell.id for cell in matrix.cells)
-            raise BadInput("--cell", "", f"no cell matches {', '.join(patterns)}", f"one of\n    {known}")
-        # A reference cell is needed to compare with, whether or not it was named.
-        for cell in list(kept.values()):
-            reference = matrix.reference_of(cell)
-            if reference is not None:
-                kept.setdefault(reference.id, reference)
-        left_out = tuple(cell for cell in matrix.cells if cell.id not in kept)
-        matrix = replace(matrix, cells=tuple(cell for cell in matrix.cells if cell.id in kept), left_out=left_out)
+    matrix = selected(matrix, patterns)
     if trials is not None:
         matrix = replace(matrix, trials=trials)
     if controls is not None or trials is not None:
