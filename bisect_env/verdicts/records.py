@@ -14,6 +14,10 @@ def percent(share: float) -> str:
     return f"{value:.1f} %" if 0.05 <= value < 0.95 else f"{value:.0f} %"
 
 
+PROCESS = "process"
+"""Stands for the thread where only the process's memory says that attention ran unfused."""
+
+
 class Headline(StrEnum):
     """The first of these that is established is the cell's headline."""
 
@@ -134,8 +138,11 @@ class Verdict:
         if self.headline in (Headline.RACE, Headline.HANG, Headline.OOM, Headline.WRONG, Headline.BROKEN):
             return f"{head} {self.threads.k}/{self.threads.n}" if self.threads else head
         if self.headline is Headline.DENSE:
-            share = max((item.share for item in self.dense), default=0.0)
-            return f"{head}{'?' if self.doubtful else ''} {percent(share)}"
+            shares = [item.share for item in self.dense if item.thread != PROCESS]
+            worst = max(shares, default=0.0)
+            # Of which share it was, a peak of memory alone says nothing.
+            shown = f" {percent(worst)}" if len(shares) == len(self.dense) else ""
+            return f"{head}{'?' if self.doubtful else ''}{shown}"
         if self.headline is Headline.SLOW and self.throughput and self.throughput.ratio is not None:
             return f"{head} {self.throughput.ratio:.2f}"
         return head

@@ -169,10 +169,13 @@ def _full(facts: Facts) -> Verdict:
     base, design = facts.base, facts.design
     n = len(facts.threads)
     missing = max(0, clean_trials_needed(design.max_race_rate, design.confidence) - n)
+    path = facts.attention
     text = f"0/{n}: a race rate below {percent(base.bound or 0.0)} at {percent(design.confidence)}"
+    if path.fused_by:
+        text += f"; attention fused in every thread, by {' and '.join(path.fused_by)}"
     if missing:
         text += f"; {missing} more clean trials would show it to be below {percent(design.max_race_rate)}"
-    marks = base.marks
+    marks = (*base.marks, *path.marks)
     if not facts.finished:
         marks = (*marks, f"not finished: {_to_come(facts)}")
     return replace(base, missing=missing, reason=text, marks=marks)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +30,8 @@ def test_two_signs_that_agree() -> None:
     found = attention([threaded(("w0", 1000, {"math_attention": 310, "library_choice": 300}))], [], [])
     assert found.dense and not found.doubtful
     assert found.threads[0].share == pytest.approx(0.30)
-    assert "w0 ran 30 % of 1000 calls unfused (library_choice 30 %, math_attention 31 %)" in found.reason
+    said = "w0 ran 30 % of 1000 calls after warm-up unfused (library_choice 30 %, math_attention 31 %)"
+    assert said in found.reason
 
 
 def test_one_sign_is_doubtful() -> None:
@@ -72,15 +75,56 @@ def test_kernels_come_from_profiled_trials_only() -> None:
 
 
 def test_memory_is_a_sign() -> None:
-    dense, fused, between = memory(20), memory(5.2), memory(10)
+    dense, fused, between = memory(20), memory(5.2), memory(7)
     alone = attention([dense], [], [])
     assert alone.dense and alone.doubtful and alone.threads[0].thread == "process"
+    assert "in 100 % of the trials: at least one call in each ran unfused" in alone.reason
     assert not attention([fused], [], []).dense
     assert not attention([between], [], []).dense
     assert not attention([memory(6, fused=5, dense=6)], [], []).dense  # predictions too near each other
-    counted = threaded(("w0", 100, {"math_attention": 30}))
-    both = attention([dense, counted], [], [])
+    counted = replace(dense, paths=paths(("w0", 100, {"math_attention": 30})))
+    both = attention([counted], [], [])
     assert both.dense and not both.doubtful and both.threads[0].share == pytest.approx(0.3)
+    assert "(math_attention 30 %, memory)" in both.reason
+
+
+def test_memory_confirms_unfused_calls_of_its_own_trial_only() -> None:
+    counted = replace(memory(5.2), paths=paths(("w0", 100, {"math_attention": 30})))
+    quiet = replace(memory(20), paths=paths(("w0", 100, {"math_attention": 0})))
+    found = attention([counted, quiet], [], [])
+    assert found.dense and found.doubtful  # each trial has one sign, and they contradict each other
+    apart = attention([counted], [], [])
+    assert apart.doubtful and "(math_attention 30 %, not memory)" in apart.reason
+
+
+def test_memory_of_one_trial_is_enough_beside_another_sign() -> None:
+    fused = [replace(memory(5.2), paths=paths(("w0", 100, {"math_attention": 0}))) for _ in range(11)]
+    found = attention([*fused, replace(memory(20), paths=paths(("w0", 100, {"math_attention": 100})))], [], [])
+    assert found.dense and not found.doubtful
+    assert found.threads[0].share == pytest.approx(100 / 1200)
+
+
+def test_fused_rests_on_the_signs_that_every_thread_had() -> None:
+    calm = {"math_attention": 0}
+    counted = replace(memory(5.2), paths=paths(("w0", 100, calm), ("w1", 100, calm)))
+    found = attention([counted], [], [profiled(("w0", 91, {"kernels": 0}), ("w1", 91, {"kernels": 0}))])
+    assert not found.dense and found.fused_by == ("kernels", "math_attention", "memory") and found.marks == ()
+    part = attention([threaded(("w0", 9, calm), ("w1", 9, calm))], [], [profiled(("w0", 91, {"kernels": 0}))])
+    assert part.fused_by == ("math_attention",)
+    assert part.marks == ("that attention ran fused rests on one sign only (math_attention), w1",)
+
+
+def test_what_fused_does_not_rest_on_is_marked() -> None:
+    one = attention([threaded(("w0", 9, {"math_attention": 0}), ("w1", 9, {"math_attention": 0}))], [], [])
+    assert one.marks == ("that attention ran fused rests on one sign only (math_attention)",)
+    none = attention([threaded(("w0", 9, {"math_attention": 0}), ("w1", 9, {}))], [], [])
+    assert none.fused_by == ()
+    assert none.marks[0] == "how attention ran is not known, there was no sign of it: w1"
+    few = attention([threaded(("w0", 1000, {"math_attention": 4, "library_choice": 4}))], [], [])
+    assert few.marks == (
+        "w0 ran 0.4 % of 1000 calls after warm-up unfused (library_choice 0.4 %, math_attention 0.4 %), "
+        "which is below 1 %",
+    )
 
 
 def test_controls_are_shown() -> None:
