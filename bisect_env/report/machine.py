@@ -10,8 +10,11 @@ from typing import Any
 
 from bisect_env.environments.records import Lock
 from bisect_env.matrix.cells import Matrix
-from bisect_env.report.rows import Row, short_id
+from bisect_env.report.caches import Cached, caches
+from bisect_env.report.mitigations import Mitigated, failures, mitigations
+from bisect_env.report.rows import Row, is_dense, short_id
 from bisect_env.report.summary import recommended, sentence
+from bisect_env.verdicts.records import Interval
 from bisect_env.verdicts.samples import Sample
 
 SCHEMA = 1
@@ -31,6 +34,9 @@ def document(rows: Sequence[Row], matrix: Matrix, max_race_rate: float) -> dict[
             "reproducer": matrix.reproducer.name,
             "trials": matrix.trials,
             "controls": matrix.controls,
+            "solo": matrix.controls if matrix.solo is None else matrix.solo,
+            "stop_early": matrix.stop_early,
+            "at_once": matrix.at_once,
             "reference": dict(matrix.reference),
             "slow_below": matrix.slow_below,
             "max_race_rate": max_race_rate,
@@ -38,6 +44,16 @@ def document(rows: Sequence[Row], matrix: Matrix, max_race_rate: float) -> dict[
         },
         "summary": sentence(rows, max_race_rate),
         "cells": [_cell(row, max_race_rate) for row in rows],
+        "mitigations": [
+            {
+                "none": none.cell.id,
+                "headline": none.verdict.headline,
+                "failed": _interval(failures(none)),
+                "mitigated": [_mitigated(item) for item in twins],
+            }
+            for none, twins in mitigations(rows, matrix.trials)
+        ],
+        "caches": [[_cached(item) for item in group] for group in caches(rows)],
     }
     clean: dict[str, Any] = _clean(result)
     return clean
@@ -61,6 +77,33 @@ def _cell(row: Row, max_race_rate: float) -> dict[str, Any]:
         "versions": versions,
         "trials": [_trial(sample) for sample in row.samples],
     }
+
+
+def _mitigated(item: Mitigated) -> dict[str, Any]:
+    return {
+        "cell": item.row.cell.id,
+        "mitigation": item.mitigation,
+        "effect": item.effect,
+        "dense": is_dense(item.row.verdict),
+        "failed": _interval(item.failed),
+        "bound": item.bound,
+        "p_value": item.p_value,
+        "throughput": asdict(item.throughput) if item.throughput else None,
+    }
+
+
+def _cached(item: Cached) -> dict[str, Any]:
+    return {
+        "cell": item.row.cell.id,
+        "cache": item.cache,
+        "failed": _interval(failures(item.row)),
+        "hits": item.hits,
+        "misses": item.misses,
+    }
+
+
+def _interval(found: Interval | None) -> dict[str, Any] | None:
+    return asdict(found) if found is not None else None
 
 
 def _environment(lock: Lock) -> dict[str, Any]:
@@ -87,6 +130,14 @@ def _trial(sample: Sample) -> dict[str, Any]:
         "outcome": record.outcome,
         "signature": asdict(record.failures[0].signature) if record.failures else None,
         "tokens_per_second": record.tokens_per_second,
+        "rounds": [asdict(item) for item in record.rounds],
+        "utilisation": [asdict(item) for item in record.utilisation],
+        "exposures": record.exposures,
+        "peak_bytes": record.peak_bytes,
+        "resets": record.resets,
+        "phase": record.phase,
+        "only_repeat": record.only_repeat,
+        "at_once": record.at_once,
         "started": record.started,
         "seconds": record.seconds,
         "message": record.message,

@@ -8,7 +8,8 @@ from typing import Protocol
 from bisect_env.environments.records import Lock
 from bisect_env.matrix.cells import Cell
 from bisect_env.trials.records import Signature
-from bisect_env.verdicts.records import Interval, Verdict, percent
+from bisect_env.verdicts.attention import DENSE_FROM, KERNELS
+from bisect_env.verdicts.records import PROCESS, Headline, Interval, Throughput, Verdict, percent
 from bisect_env.verdicts.samples import Sample
 
 
@@ -69,6 +70,57 @@ def tokens(rate: float) -> str:
         if rate >= size:
             return f"{rate / size:.1f}{unit}" if rate < 100 * size else f"{rate / size:.0f}{unit}"
     return f"{rate:.0f}" if rate >= 10 else f"{rate:.2g}"
+
+
+def speed(found: Throughput | None) -> str:
+    """Its median, empty for None."""
+    return tokens(found.median) if found is not None else ""
+
+
+def ratio(found: Throughput | None) -> str:
+    """Its ratio to the cell that it was compared with, empty where there is none."""
+    return f"{found.ratio:.2f}" if found is not None and found.ratio is not None else ""
+
+
+def below(bound: float | None) -> str:
+    """An upper bound, ``<39 %``."""
+    return "" if bound is None else f"<{percent(bound)}"
+
+
+def gigabytes(size: int | None) -> str:
+    """``5.8 GB`` (1 GB is 10**9 bytes), empty for None."""
+    return "" if size is None else f"{size / 1e9:.1f} GB"
+
+
+def is_dense(verdict: Verdict) -> bool:
+    """Whether attention ran unfused in some thread, whatever the headline is."""
+    return any(item.share >= DENSE_FROM for item in verdict.dense)
+
+
+def path(verdict: Verdict, share: bool = False) -> str:
+    """How attention ran, and how many independent signs say so: ``fused (2 signs)``, ``dense 31 % (1 sign)``.
+
+    Of the thread with the largest unfused share; for fused, the signs that every thread had; ``unknown`` without one.
+
+    Args:
+        verdict: of the cell.
+        share: False leaves the share out where the headline shows it.
+    """
+    if not verdict.dense:
+        return ""
+    if not is_dense(verdict):
+        common = set.intersection(*({sign for sign, _ in item.signs} for item in verdict.dense))
+        return f"fused ({_signs(len(common))})" if common else "unknown"
+    worst = max(verdict.dense, key=lambda item: item.share)
+    signs = {sign for sign, found in worst.signs if found >= DENSE_FROM}
+    # As the verdict has it: profiled trials are others, in which another thread may have been the dense one.
+    signs |= {KERNELS} & {sign for item in verdict.dense for sign, found in item.signs if found >= DENSE_FROM}
+    told = worst.thread != PROCESS and (share or verdict.headline is not Headline.DENSE)
+    return f"dense{f' {percent(worst.share)}' if told else ''} ({_signs(len(signs))})"
+
+
+def _signs(count: int) -> str:
+    return "1 sign" if count == 1 else f"{count} signs"
 
 
 def fault(signature: Signature) -> str:

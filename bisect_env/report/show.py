@@ -89,9 +89,18 @@ def run(found: StoredRun) -> str:
         ("started", _when(found.started)),
         ("ended", _when(found.ended) if found.ended is not None else "not ended"),
         ("status", found.status or "running, or killed"),
+        ("planned", _plan(found)),
         *found.versions,
     ]
     return "\n\n".join([f"Run {found.id}", _section("Run", _pairs(lines))])
+
+
+def _plan(found: StoredRun) -> str:
+    if not found.trials:
+        return "unknown"
+    solo = found.controls if found.solo is None else found.solo
+    early = "" if found.stop_early else ", none stopped early"
+    return f"{found.trials} threaded, {found.controls} serial, {solo} solo trials a cell{early}"
 
 
 def _when(t: float) -> str:
@@ -122,7 +131,9 @@ def _figures(row: Row) -> list[str]:
         ("race rate", "" if verdict.bound is None else f"at most {percent(verdict.bound)} (one-sided, 95 %)"),
     ]
     if speed is not None:
-        spread = f"quartiles {tokens(speed.low)}-{tokens(speed.high)}, {speed.n} trials"
+        sessions = f"{speed.n} rounds in {speed.sessions} session{'s' if speed.sessions > 1 else ''}"
+        unit = sessions if speed.sessions else f"{speed.n} trials"
+        spread = f"quartiles {tokens(speed.low)}-{tokens(speed.high)}, {unit}"
         figures.append(("tokens/s", f"{tokens(speed.median)} ({spread})" + (", warmed up" if speed.warmed else "")))
         if speed.ratio is not None:
             limits = "" if speed.ratio_low is None else f" ({speed.ratio_low:.3f}-{speed.ratio_high:.3f} at 95 %)"
@@ -130,7 +141,11 @@ def _figures(row: Row) -> list[str]:
     if verdict.peak_bytes is not None:
         figures.append(("peak memory", f"{verdict.peak_bytes / 2**30:.2f} GiB"))
     if verdict.exposures is not None:
-        figures.append(("exposures", f"{verdict.exposures} calls while another thread compiled"))
+        each = "" if verdict.exposures_per_trial is None else f", {verdict.exposures_per_trial:.0f} a trial"
+        each += "" if verdict.exposures_per_failure is None else f", {verdict.exposures_per_failure:.0f} a failure"
+        figures.append(("exposures", f"{verdict.exposures} calls while another thread compiled{each}"))
+    for what, share in verdict.utilisation:
+        figures.append((f"utilisation, {what}", f"{percent(share)} of the measured matrix-product ceiling"))
     if verdict.infra:
         figures.append(("not counted", f"{verdict.infra} (infrastructure)"))
     counts = [
@@ -167,8 +182,20 @@ def _trials(samples: Sequence[Sample]) -> list[str]:
         what = fault(record.failures[0].signature) if record.failures else record.message
         speed = record.tokens_per_second
         line = f"{sample.block + 1:>3}  {record.side:<8} {record.outcome:<13} {record.seconds:>7.1f} s  {record.id}"
-        lines.append((line + (f"  {tokens(speed)} tokens/s" if speed else "") + (f"  {what}" if what else "")).rstrip())
+        said = [f"{tokens(speed)} tokens/s" if speed else "", _circumstances(record), what]
+        lines.append("  ".join([line, *filter(None, said)]))
     return lines
+
+
+def _circumstances(record: TrialRecord) -> str:
+    """What decides whether and for what a trial counts, where it is out of the ordinary."""
+    found = [
+        f"{len(record.rounds)} rounds" if record.rounds else "",
+        f"after {record.resets} resets" if record.resets else "",
+        f"repeat {record.only_repeat} alone" if record.only_repeat is not None else "",
+        f"in {record.phase}" if record.phase else "",
+    ]
+    return ", ".join(filter(None, found))
 
 
 def _failures(records: Sequence[TrialRecord]) -> list[str]:
@@ -205,6 +232,10 @@ def _run(record: TrialRecord) -> list[str]:
             ("seconds", f"{record.seconds:.1f}"),
             ("longest silence", f"{record.longest_silence:.1f} s"),
             ("cores", ", ".join(map(str, record.cores)) or "all"),
+            *([("side by side", f"at most {record.at_once} trials")] if record.at_once > 1 else []),
+            *([("only repeat", record.only_repeat)] if record.only_repeat is not None else []),
+            *([("resets", f"{record.resets} of the compiled state, before its end")] if record.resets else []),
+            *([("failed in", record.phase)] if record.phase else []),
         ]
     )
 
@@ -224,6 +255,13 @@ def _measured(record: TrialRecord) -> list[str]:
     for path in record.paths:
         signs = ", ".join(f"{sign} {count}" for sign, count in path.signs)
         figures.append((f"attention {path.thread}", f"{path.calls} calls; unfused by {signs or 'no sign available'}"))
+    for item in record.rounds:
+        speed = f", {tokens(item.tokens / item.seconds)} tokens/s" if item.seconds > 0 else ""
+        figures.append((f"round {item.index}", f"{item.tokens} tokens in {item.seconds:.3f} s{speed}"))
+    for used in record.utilisation:
+        share = f" ({percent(used.share)})" if used.seconds > 0 < used.ceiling else ""
+        rate = f"{used.operations:.4g} operations in {used.seconds:.4g} s"
+        figures.append((f"utilisation, {used.what}", f"{rate}, of {used.ceiling:.4g} a second at most{share}"))
     for what, error, tolerance in record.numbers:
         figures.append((f"error of {what}", f"{error:.3g} (tolerance {tolerance:.3g})"))
     return _pairs(figures)

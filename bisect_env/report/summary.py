@@ -16,7 +16,6 @@ AVOIDED = (
     Headline.BROKEN,
     Headline.OOM,
     Headline.WRONG,
-    Headline.DENSE,
     Headline.SLOW,
 )
 IMPOSSIBLE = (Headline.UNRESOLVABLE, Headline.BUILD_FAILED, Headline.IMPORT_FAILED, Headline.SKIPPED)
@@ -32,13 +31,15 @@ def sentence(rows: Sequence[Row], max_race_rate: float) -> str:
         return "No cell, so nothing to say."
     names = list(dict(pair for row in rows for pair in row.cell.levels))
     shown = varying(rows, names)
-    use, avoid, unknown, impossible = [], [], [], []
+    use, avoid, dense, unknown, impossible = [], [], [], [], []
     for row in rows:
         name, verdict = label(row, shown), row.verdict
         if recommended(row, max_race_rate):
             use.append(name)
         elif verdict.headline in AVOIDED:
             avoid.append(f"{name} ({verdict.text})")
+        elif verdict.headline is Headline.DENSE:
+            dense.append(f"{name} ({verdict.text})")
         elif verdict.headline in IMPOSSIBLE:
             impossible.append(f"{name} ({verdict.text})")
         else:
@@ -54,6 +55,8 @@ def sentence(rows: Sequence[Row], max_race_rate: float) -> str:
         )
     if avoid:
         parts.append(f"Avoid {_listed(avoid)}.")
+    if dense:
+        parts.append(f"Dense, which raises no error and is slow: {_listed(dense)}.")
     if unknown:
         parts.append(f"Not yet known: {_listed(unknown)}.")
     if impossible:

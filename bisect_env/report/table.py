@@ -4,19 +4,38 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
 
 from bisect_env.errors import BadInput
-from bisect_env.report.rows import Row, cut, fault, interval, level, short_id, tokens, varying
+from bisect_env.report.grid import FITTED, NOTED, Column, draw, fitted
+from bisect_env.report.rows import (
+    Row,
+    below,
+    cut,
+    fault,
+    gigabytes,
+    interval,
+    level,
+    path,
+    ratio,
+    short_id,
+    speed,
+    varying,
+)
 from bisect_env.verdicts.records import Headline, percent
 
-NOTED = ("plain", "simple", "github", "pipe")
-"""Formats read as they stand: columns that are empty or alike are left out, and notes are numbered below. The others
-are read by programs or typeset: every column is there, and the notes stand in theirs."""
-FITTED = ("plain", "simple")
-"""Formats for a terminal, whose columns are dropped, least needed first, until the table fits."""
-DROPPED = ("signature", "dense", "race rate", "control", "ratio", "tok/s")
+DROPPED = (
+    "signature",
+    "exposures/failure",
+    "exposures/trial",
+    "exposures",
+    "peak",
+    "util",
+    "race rate",
+    "path",
+    "control",
+    "ratio",
+    "tok/s",
+)
 EXPLAINED = (
     Headline.UNRESOLVABLE,
     Headline.BUILD_FAILED,
@@ -32,12 +51,6 @@ VERDICT = "verdict"
 NOTE_LENGTH = 400
 SIGNATURES = 3
 """Most signatures of a cell that become notes; ``bisect-env show`` has all."""
-
-
-@dataclass(frozen=True)
-class _Column:
-    header: str
-    value: Callable[[Row], str]
 
 
 def check_format(name: str) -> None:
@@ -61,13 +74,10 @@ def render(rows: Sequence[Row], axes: Sequence[str], fmt: str = "simple", width:
         fmt: any format of tabulate's.
         width: columns of the terminal; only plain and simple tables are fitted to it.
     """
-    from tabulate import tabulate
-
-    columns = [_Column(axis, partial(_level, axis)) for axis in axes] + _FIGURES
     if fmt not in NOTED:
-        columns.insert(-1, _Column("notes", lambda row: "; ".join(_notes(row))))
-        body = [[column.value(row) for column in columns] for row in rows]
-        return tabulate(body, [column.header for column in columns], tablefmt=fmt, disable_numparse=True)
+        columns = [*_axes(rows, axes), *_figures(rows)]
+        notes = Column("notes", tuple("; ".join(_notes(row)) for row in rows))
+        return draw([*columns[:-1], notes, columns[-1]], fmt)
 
     shown = varying(rows, axes)
     above = ", ".join(f"{axis} {level(rows[0], axis)}" for axis in axes if axis not in shown) if rows else ""
@@ -75,37 +85,28 @@ def render(rows: Sequence[Row], axes: Sequence[str], fmt: str = "simple", width:
     for row in rows:
         for note in _notes(row):
             numbers.setdefault(note, len(numbers) + 1)
-
-    def verdict(row: Row) -> str:
-        marks = ", ".join(str(numbers[note]) for note in _notes(row))
-        return f"{row.verdict.text} [{marks}]" if marks else row.verdict.text
-
-    columns = [
-        replace(column, value=verdict) if column.header == VERDICT else column
-        for column in columns
-        if column.header not in set(axes) - set(shown) and any(column.value(row) for row in rows)
-    ]
-
-    def draw() -> str:
-        body = [[column.value(row) for column in columns] for row in rows]
-        return tabulate(body, [column.header for column in columns], tablefmt=fmt, disable_numparse=True)
-
-    table, hidden = draw(), []
-    for header in DROPPED if fmt in FITTED else ():
-        if max(map(len, table.splitlines()), default=0) <= width:
-            break
-        kept = [column for column in columns if column.header != header]
-        if len(kept) < len(columns):
-            columns = kept
-            hidden.append(header)
-            table = draw()
+    verdicts = Column(VERDICT, tuple(_marked(row, [numbers[note] for note in _notes(row)]) for row in rows))
+    figures = [verdicts if column.header == VERDICT else column for column in _figures(rows)]
+    table, hidden = fitted([*_axes(rows, shown), *figures], fmt, width, DROPPED)
     parts = [f"All cells: {above}"] if above else []
     parts.append(table)
     if hidden:
-        parts.append(f"Not shown at {width} columns: {', '.join(hidden)}.")
+        parts.append(textwrap.fill(f"Not shown at {width} columns: {', '.join(hidden)}.", width))
     if numbers:
         parts.append("\n".join(_note(number, note, fmt, width) for note, number in numbers.items()))
     return "\n\n".join(parts)
+
+
+def _axes(rows: Sequence[Row], axes: Sequence[str]) -> list[Column]:
+    return [Column(axis, tuple(level(row, axis) for row in rows), axis=True) for axis in axes]
+
+
+def _figures(rows: Sequence[Row]) -> list[Column]:
+    return [Column(header, tuple(map(text, rows))) for header, text in _FIGURES]
+
+
+def _marked(row: Row, numbers: Sequence[int]) -> str:
+    return f"{row.verdict.text} [{', '.join(map(str, numbers))}]" if numbers else row.verdict.text
 
 
 def _note(number: int, note: str, fmt: str, width: int) -> str:
@@ -130,10 +131,6 @@ def _notes(row: Row) -> list[str]:
     return notes
 
 
-def _level(axis: str, row: Row) -> str:
-    return level(row, axis)
-
-
 def _failed(row: Row) -> str:
     return interval(row.verdict.threads)
 
@@ -146,37 +143,38 @@ def _control(row: Row) -> str:
     return f"{text}, solo {solo.k}/{solo.n}".lstrip(", ")
 
 
-def _tokens(row: Row) -> str:
-    return tokens(row.verdict.throughput.median) if row.verdict.throughput else ""
-
-
-def _ratio(row: Row) -> str:
-    speed = row.verdict.throughput
-    return f"{speed.ratio:.2f}" if speed is not None and speed.ratio is not None else ""
-
-
-def _dense(row: Row) -> str:
-    return percent(max(item.share for item in row.verdict.dense)) if row.verdict.dense else ""
+def _utilisation(row: Row) -> str:
+    share = dict(row.verdict.utilisation).get("attention")
+    return "" if share is None else percent(share)
 
 
 def _bound(row: Row) -> str:
     """Where nothing failed: of the others the interval says it."""
     threads, bound = row.verdict.threads, row.verdict.bound
-    return f"<{percent(bound)}" if bound is not None and threads is not None and threads.k == 0 else ""
+    return below(bound) if threads is not None and threads.k == 0 else ""
 
 
 def _signature(row: Row) -> str:
     return cut(row.verdict.signatures[0].signature.type, 28) if row.verdict.signatures else ""
 
 
-_FIGURES = [
-    _Column(VERDICT, lambda row: row.verdict.text),
-    _Column("failed", _failed),
-    _Column("control", _control),
-    _Column("tok/s", _tokens),
-    _Column("ratio", _ratio),
-    _Column("dense", _dense),
-    _Column("race rate", _bound),
-    _Column("signature", _signature),
-    _Column("id", lambda row: short_id(row.cell)),
-]
+def _whole(number: float | None) -> str:
+    return "" if number is None else f"{number:.0f}"
+
+
+_FIGURES: tuple[tuple[str, Callable[[Row], str]], ...] = (
+    (VERDICT, lambda row: row.verdict.text),
+    ("failed", _failed),
+    ("control", _control),
+    ("tok/s", lambda row: speed(row.verdict.throughput)),
+    ("ratio", lambda row: ratio(row.verdict.throughput)),
+    ("path", lambda row: path(row.verdict)),
+    ("util", _utilisation),
+    ("peak", lambda row: gigabytes(row.verdict.peak_bytes)),
+    ("exposures", lambda row: _whole(row.verdict.exposures)),
+    ("exposures/trial", lambda row: _whole(row.verdict.exposures_per_trial)),
+    ("exposures/failure", lambda row: _whole(row.verdict.exposures_per_failure)),
+    ("race rate", _bound),
+    ("signature", _signature),
+    ("id", lambda row: short_id(row.cell)),
+)

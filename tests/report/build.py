@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bisect_env.environments.records import Interpreter, Lock, Reason, Unavailable
-from bisect_env.matrix.cells import Cell, EnvironmentRequest, Matrix, ReproducerChoice
+from bisect_env.matrix.cells import Cell, Condition, EnvironmentRequest, Matrix, ReproducerChoice
 from bisect_env.trials.records import Side, StepTime
 from bisect_env.verdicts.looks import Design
 from bisect_env.verdicts.records import Verdict
@@ -61,6 +61,13 @@ def row(
         for trial, block in zip(trials, blocks, strict=True)
     ]
     return Judged(cell(torch, transformers), judge(samples, design, reference), lock(), samples)
+
+
+def under(shown: Judged, key: str, value: str) -> Judged:
+    """The row as a cell with this level of a further condition."""
+    condition = Condition.of({**shown.cell.condition.as_dict(), key: value})
+    levels = (*shown.cell.levels, (key, value))
+    return replace(shown, cell=replace(shown.cell, id=f"{shown.cell.id}_{value}", levels=levels, condition=condition))
 
 
 def speed(rate: float) -> tuple[StepTime, ...]:

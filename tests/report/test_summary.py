@@ -13,8 +13,8 @@ def test_nothing_is_recommended_on_six_clean_trials() -> None:
     assert sentence(laptop(), 0.05) == (
         "No cell can be recommended yet: that takes 59 clean trials, which show a race rate "
         "below 5 % (--trials, --max-race-rate). "
-        "Avoid torch 2.11.0 transformers 4.52.4 (RACE 4/4), torch 2.11.0 transformers 5.8.1 (RACE 5/6), "
-        "torch 2.14.1 transformers 5.8.1 (DENSE 31 %). "
+        "Avoid torch 2.11.0 transformers 4.52.4 (RACE 4/4), torch 2.11.0 transformers 5.8.1 (RACE 5/6). "
+        "Dense, which raises no error and is slow: torch 2.14.1 transformers 5.8.1 (DENSE 31 %). "
         "Not yet known: torch 2.14.1 transformers 4.52.4 (FULL 0/6, below 39 %; 53 clean trials missing). "
         "Cannot run: torch 2.15.0 transformers 5.8.1 (UNRESOLVABLE)."
     )

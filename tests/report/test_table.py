@@ -6,23 +6,27 @@ import pytest
 from tabulate import tabulate_formats
 
 from bisect_env.errors import BadInput
-from bisect_env.report.rows import interval, tokens
+from bisect_env.report.rows import interval, path, tokens
 from bisect_env.report.table import check_format, render
+from bisect_env.trials.records import Side, Utilisation
+from bisect_env.verdicts.samples import Placed
 from bisect_env.verdicts.statistics import clopper_pearson
-from tests.report.build import AXES, laptop, row, speed
+from bisect_env.verdicts.verdict import judge
+from tests.report.build import AXES, SIX, laptop, row, speed
+from tests.verdicts.build import paths, record
 
 WIDE = """\
 All cells: cuda cpu, pattern hot
 
-torch    transformers    verdict           failed          control    tok/s    ratio    dense    race rate    id
--------  --------------  ----------------  --------------  ---------  -------  -------  -------  -----------  --------
-2.11.0   4.52.4          RACE 4/4 [1, 2]   4/4 (40-100 %)  0/4                                                {0}
-2.11.0   5.8.1           RACE 5/6 [1]      5/6 (36-100 %)  0/6                                                {1}
-2.14.1   4.52.4          FULL              0/6 (0-46 %)    0/6        21.5k                      <39 %        {2}
-2.14.1   5.8.1           DENSE 31 %        0/6 (0-46 %)    0/6        4.3k     0.20     31 %     <39 %        {3}
-2.15.0   5.8.1           UNRESOLVABLE [3]                                                                     {4}
+torch    transformers    verdict           failed          control    tok/s    ratio    path             id
+-------  --------------  ----------------  --------------  ---------  -------  -------  ---------------  --------
+2.11.0   4.52.4          RACE 4/4 [1, 2]   4/4 (40-100 %)  0/4                                           {0}
+2.11.0   5.8.1           RACE 5/6 [1]      5/6 (36-100 %)  0/6                                           {1}
+2.14.1   4.52.4          FULL              0/6 (0-46 %)    0/6        21.5k                              {2}
+2.14.1   5.8.1           DENSE 31 %        0/6 (0-46 %)    0/6        4.3k     0.20     dense (2 signs)  {3}
+2.15.0   5.8.1           UNRESOLVABLE [3]                                                                {4}
 
-Not shown at 120 columns: signature.
+Not shown at 120 columns: signature, exposures/trial, exposures, race rate.
 
  1  RuntimeError: Detected that you are using FX to symbolically trace (torch._dynamo.eval_frame)
  2  stopped early: certain at a look fixed beforehand
@@ -39,7 +43,8 @@ torch    transformers    verdict           failed          tok/s    id
 2.14.1   5.8.1           DENSE 31 %        0/6 (0-46 %)    4.3k     {3}
 2.15.0   5.8.1           UNRESOLVABLE [3]                           {4}
 
-Not shown at 80 columns: signature, dense, race rate, control, ratio.
+Not shown at 80 columns: signature, exposures/trial, exposures, race rate, path,
+control, ratio.
 
  1  RuntimeError: Detected that you are using FX to symbolically trace
     (torch._dynamo.eval_frame)
@@ -79,6 +84,43 @@ def test_every_format(fmt: str) -> None:
 def test_an_unknown_format_is_bad_input() -> None:
     with pytest.raises(BadInput, match="'githb' is not a table format"):
         check_format("githb")
+
+
+def test_figures_of_a_gpu() -> None:
+    used = (Utilisation("attention", 4.2e14, 1.0, 1e15), Utilisation("step", 1e14, 1.0, 1e15))
+    shown = row("2.14.1", "4.52.4", "F.....", exposures=30, peak_bytes=5_800_000_000)
+    timed = replace(shown, verdict=judge([*shown.samples, Placed(record(Side.ROUNDS, utilisation=used), 0)], SIX))
+    names, values = (line.split("\t") for line in render([timed], AXES, "tsv").splitlines())
+    found = dict(zip((name.strip() for name in names), (value.strip() for value in values), strict=True))
+    assert (found["util"], found["peak"]) == ("42 %", "5.8 GB")
+    assert (found["exposures"], found["exposures/trial"], found["exposures/failure"]) == ("180", "30", "180")
+
+
+def test_an_axis_with_a_figure_s_name_stays() -> None:
+    shown = [
+        replace(item, cell=replace(item.cell, levels=(*item.cell.levels, ("path", f"p{at}"))))
+        for at, item in enumerate(laptop())
+    ]
+    found = render(shown, (*AXES, "path"), width=60)
+    assert all(f"p{at}" in found for at in range(5)) and "dense (2 signs)" not in found
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "shares", "text"),
+    [
+        ("......", ({"a": 0, "b": 0}, {"a": 0, "b": 0, "c": 0}), "fused (2 signs)"),
+        ("......", ({"a": 0}, {"a": 0, "b": 0}), "fused (1 sign)"),
+        ("......", ({"a": 0}, {"b": 0}), "unknown"),
+        ("......", ({"kernels": 30}, {"a": 40, "kernels": 0}), "dense (2 signs)"),
+        ("......", ({"a": 0, "b": 0}, {"a": 40, "b": 40}), "dense (2 signs)"),
+        ("......", ({"a": 0, "b": 0}, {"a": 40, "b": 0}), "dense (1 sign)"),
+        ("FFFFFF", ({"a": 0, "b": 0}, {"a": 40, "b": 40}), "dense 40 % (2 signs)"),
+        ("......", (), ""),
+    ],
+)
+def test_path(outcomes: str, shares: tuple[dict[str, int], ...], text: str) -> None:
+    ran = paths(*((f"w{at}", 100, signs) for at, signs in enumerate(shares)))
+    assert path(row("2.14.1", "4.52.4", outcomes, paths=ran).verdict) == text
 
 
 def test_notes_are_numbered_once() -> None:
