@@ -53,19 +53,20 @@ def gather(records: Records, design: Design, reference: Records | None, warmed: 
     """Read a cell's trials; arguments as those of :func:`bisect_env.verdicts.verdict.judge`."""
     sides = by_side(records)
     threads, serial, solo = counted(sides.threads), counted(sides.serial), counted(sides.solo)
-    controls = {record.seed: record for record in reversed(serial) if record.outcome is Outcome.CLEAN}
+    # Keyed by the repeat too: one that was done alone has other losses than the first of all.
+    controls = {(r.seed, r.only_repeat): r for r in reversed(serial) if r.outcome is Outcome.CLEAN}
     wrong = {}
     for record in threads + serial + solo:
         why = wrong_numbers(record)
         if not why and record.side is Side.THREADS:
-            why = wrong_losses(record, controls.get(record.seed))
+            why = wrong_losses(record, controls.get((record.seed, record.only_repeat)))
         if why or record.outcome is Outcome.WRONG:
             wrong[record.id] = why or record.message or "the reproducer said so"
     path = attention(threads, serial + solo, [sample.record for sample in sides.profile])
     speed = throughput(
-        sides.threads,
-        by_side(reference).threads if reference else (),
-        by_side(warmed).threads if warmed else (),
+        sides,
+        by_side(reference) if reference else None,
+        by_side(warmed) if warmed else None,
         design.confidence,
     )
     stopped = stopped_at(records, design)
@@ -149,7 +150,9 @@ def _marks(threads: Sequence[TrialRecord], serial: Sequence[TrialRecord], speed:
     )
     if missed:
         marks.append(f"the compile cache was not warm: {missed} of {len(threads) + len(serial)} trials missed in it")
-    if speed is not None and speed.warmed:
+    if speed is not None and speed.warmed and speed.sessions:
+        marks.append("tokens/s after a single-threaded warm-up: it failed at its start")
+    elif speed is not None and speed.warmed:
         marks.append("tokens/s under the warmed-up condition: every trial of this one failed")
     exposures = [record.exposures for record in threads if record.outcome is Outcome.CLEAN]
     if exposures and all(count == 0 for count in exposures):

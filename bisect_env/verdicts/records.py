@@ -72,20 +72,24 @@ class DenseShare:
 
 @dataclass(frozen=True)
 class Throughput:
-    """Tokens a second over the trials that did not fail."""
+    """Tokens a second over timed rounds; where there are none, over the threaded trials that did not fail."""
 
     median: float
     low: float
     high: float
     """Quartiles."""
     n: int
+    """Rounds, or trials."""
     ratio: float | None = None
     """To the reference cell's."""
     ratio_low: float | None = None
     ratio_high: float | None = None
-    """95 % interval of the ratio, paired by block."""
+    """95 % interval of the ratio, paired by round or by block."""
     warmed: bool = False
-    """True when it comes from the warmed-up condition because every trial of this one failed."""
+    """True when it comes from the warmed-up condition because every trial of this one failed, or from rounds that were
+    reached by a single-threaded warm-up because the cell failed at its start."""
+    sessions: int = 0
+    """Sessions of timed rounds that it comes from; 0: from trials."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,9 @@ from math import comb, exp, inf, isfinite, log, sqrt
 
 from bisect_env.verdicts.records import Interval
 
+MOST_RANKED = 64
+"""Pairs beyond which the mean of log ratios is as good as normal; ranking takes time with the square of the number."""
+
 
 @lru_cache(maxsize=1024)
 def clopper_pearson(k: int, n: int, confidence: float = 0.95) -> Interval:
@@ -132,6 +135,45 @@ def ratio_interval(
     error = sqrt(sum((value - mean) ** 2 for value in logs) / (n - 1) / n)
     half = float(stdtrit(n - 1, (1 + confidence) / 2)) * error
     return _exp(mean), _exp(mean - half), _exp(mean + half)
+
+
+def signed_rank_interval(
+    pairs: Sequence[tuple[float, float]], confidence: float = 0.95
+) -> tuple[float, float | None, float | None] | None:
+    """As :func:`ratio_interval`, where single pairs may be stalled: exact, and without a normal distribution.
+
+    The median of all means of two log ratios, each with itself included (Hodges & Lehmann, Annals of Mathematical
+    Statistics 34 (1963) 598-611), between the order statistics of these means that invert Wilcoxon's signed-rank test
+    (Hollander, Wolfe & Chicken, Nonparametric Statistical Methods, 3.2 and 3.3). It covers the true ratio with at least
+    ``confidence`` when the log ratios are independent and symmetric about it, whatever their distribution. From 8
+    pairs one wild one moves a limit no further than to its neighbour.
+
+    Below six pairs there is no such interval at 95 %, and beyond ``MOST_RANKED`` no need of one: then it is Student's.
+    """
+    logs = [log(a) - log(b) for a, b in pairs if 0 < a < inf and 0 < b < inf]
+    cut = _rank_cut(len(logs), confidence) if len(logs) <= MOST_RANKED else 0
+    if not cut:
+        return ratio_interval(pairs, confidence)
+    means = sorted((logs[i] + logs[j]) / 2 for i in range(len(logs)) for j in range(i + 1))
+    _, middle, _ = quartiles(means)
+    return _exp(middle), _exp(means[cut - 1]), _exp(means[-cut])
+
+
+@lru_cache(maxsize=256)
+def _rank_cut(n: int, confidence: float) -> int:
+    """The largest k with P(T < k) of at most half of ``1 - confidence``, T the signed-rank statistic of n; 0: none."""
+    ways = [1]
+    for rank in range(1, n + 1):
+        longer = ways + [0] * rank
+        for total, count in enumerate(ways):
+            longer[total + rank] += count
+        ways = longer
+    below, allowed = 0, (1 - confidence) / 2 * 2**n
+    for k, count in enumerate(ways):
+        below += count
+        if below > allowed:
+            return k
+    return 0
 
 
 def _exp(value: float) -> float:

@@ -1,47 +1,119 @@
-"""Tokens a second of a cell, and its ratio to the reference cell."""
+"""Tokens a second of a cell, and its ratio to another: from timed rounds, or else from its threaded trials."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from math import isfinite
 
-from bisect_env.trials.records import Outcome
+from bisect_env.trials.records import Outcome, Round
 from bisect_env.verdicts.records import Throughput
-from bisect_env.verdicts.samples import Sample
-from bisect_env.verdicts.statistics import quartiles, ratio_interval
+from bisect_env.verdicts.samples import Sample, Sides
+from bisect_env.verdicts.statistics import quartiles, ratio_interval, signed_rank_interval
+
+WARMED = "warmed start"
+"""Name in a ROUNDS record's ``extra``: its process began with a single-threaded warm-up, since it failed without."""
+SLOWED = "slowed down"
+"""The same: a GPU of its session was throttled, and by what."""
+
+Session = tuple[str, int]
+"""Run and block: the processes of one session took turns."""
 
 
 def throughput(
-    threads: Sequence[Sample],
-    reference: Sequence[Sample] = (),
-    warmed: Sequence[Sample] = (),
-    confidence: float = 0.95,
+    own: Sides, reference: Sides | None = None, warmed: Sides | None = None, confidence: float = 0.95
 ) -> Throughput | None:
-    """Warm throughput over the threaded trials that came through; None when there is none anywhere.
+    """Warm throughput of a cell; None when nothing of it was timed.
+
+    Timed rounds decide where there are any. Else it comes from threaded trials that came through and ran alone, or,
+    marked and without a ratio, from those of the same cell under its warmed-up condition.
 
     Args:
-        threads: the cell's threaded trials.
-        reference: the reference cell's. The ratio pairs the trials of equal blocks, which ran next to each other.
-        warmed: the same cell's trials under its warmed-up condition; they serve, marked and without a ratio, where
-            every trial of the cell itself failed.
+        own: the cell's trials.
+        reference: those of the cell it is compared with. Rounds are paired within a session, trials within a block.
+        warmed: the same cell's under its warmed-up condition.
         confidence: of the ratio's interval.
     """
-    own = _rates(threads)
-    if not own:
-        own, reference = _rates(warmed), ()
-        if not own:
+    rounds = _rounds(own)
+    if rounds:
+        return _of_rounds(own, rounds, _rounds(reference), confidence)
+    rates = _rates(own)
+    if not rates:
+        found = _rates(warmed)
+        if not found:
             return None
-        low, middle, high = quartiles([rate for _, rate in own])
-        return Throughput(middle, low, high, len(own), warmed=True)
-    low, middle, high = quartiles([rate for _, rate in own])
+        low, middle, high = quartiles([rate for _, rate in found])
+        return Throughput(middle, low, high, len(found), warmed=True)
+    low, middle, high = quartiles([rate for _, rate in rates])
     beside = dict(_rates(reference))
-    found = ratio_interval([(rate, beside[block]) for block, rate in own if block in beside], confidence)
-    return Throughput(middle, low, high, len(own), *(found or (None, None, None)))
+    ratio = ratio_interval([(rate, beside[block]) for block, rate in rates if block in beside], confidence)
+    return Throughput(middle, low, high, len(rates), *(ratio or (None, None, None)))
 
 
-def _rates(samples: Sequence[Sample]) -> list[tuple[int, float]]:
-    """Block and tokens a second of each clean trial that measured any."""
-    rates = [
-        (sample.block, sample.record.tokens_per_second) for sample in samples if sample.record.outcome is Outcome.CLEAN
+def _of_rounds(
+    own: Sides,
+    rounds: Mapping[Session, Sequence[Round]],
+    reference: Mapping[Session, Sequence[Round]],
+    confidence: float,
+) -> Throughput:
+    rates = [_rate(each) for session in rounds.values() for each in session]
+    low, middle, high = quartiles(rates)
+    pairs = [
+        (_rate(each), _rate(_nearest(each, reference[session])))
+        for session, found in rounds.items()
+        if session in reference
+        for each in found
     ]
-    return [(block, rate) for block, rate in rates if rate is not None and isfinite(rate) and rate > 0]
+    ratio, ratio_low, ratio_high = signed_rank_interval(pairs, confidence) or (None, None, None)
+    warmed = any(_has(sample, WARMED) for sample in own.rounds if _session(sample) in rounds and sample.record.rounds)
+    return Throughput(middle, low, high, len(rates), ratio, ratio_low, ratio_high, warmed, len(rounds))
+
+
+def _rounds(sides: Sides | None) -> dict[Session, list[Round]]:
+    """The rounds of each session; those of a throttled one only where all were throttled.
+
+    A process that died later leaves the rounds that it had completed.
+    """
+    found: defaultdict[bool, defaultdict[Session, list[Round]]] = defaultdict(lambda: defaultdict(list))
+    for sample in sides.rounds if sides else ():
+        usable = [
+            each for each in sample.record.rounds if each.tokens > 0 and _usable(each.seconds) and _usable(each.t)
+        ]
+        if usable:
+            found[_has(sample, SLOWED)][_session(sample)] += usable
+    return dict(found[False] or found[True])
+
+
+def _nearest(own: Round, others: Sequence[Round]) -> Round:
+    """Of the reference's rounds the one beside ``own``: one process computes at a time, so that the gap tells it."""
+
+    def gap(other: Round) -> float:
+        return max(own.t - own.seconds, other.t - other.seconds) - min(own.t, other.t)
+
+    return min(others, key=lambda other: (gap(other), abs(other.index - own.index)))
+
+
+def _session(sample: Sample) -> Session:
+    return sample.run_id, sample.block
+
+
+def _has(sample: Sample, name: str) -> bool:
+    return any(key == name for key, _ in sample.record.extra)
+
+
+def _rate(each: Round) -> float:
+    return each.tokens / each.seconds
+
+
+def _usable(value: float) -> bool:
+    return isfinite(value) and value > 0
+
+
+def _rates(sides: Sides | None) -> list[tuple[int, float]]:
+    """Block and tokens a second of each clean threaded trial that measured any, with nothing else beside it."""
+    rates = [
+        (sample.block, sample.record.tokens_per_second)
+        for sample in (sides.threads if sides else ())
+        if sample.record.outcome is Outcome.CLEAN and sample.record.at_once == 1
+    ]
+    return [(block, rate) for block, rate in rates if rate is not None and _usable(rate)]

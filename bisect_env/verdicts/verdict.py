@@ -18,7 +18,12 @@ from bisect_env.verdicts.records import Headline, Verdict, percent
 from bisect_env.verdicts.samples import Records
 from bisect_env.verdicts.statistics import clean_trials_needed
 
-STAGES = {"resolve": Headline.UNRESOLVABLE, "build": Headline.BUILD_FAILED, "import": Headline.IMPORT_FAILED}
+STAGES = {
+    "resolve": Headline.UNRESOLVABLE,
+    "build": Headline.BUILD_FAILED,
+    "import": Headline.IMPORT_FAILED,
+    "delivery": Headline.NOT_RUN,
+}
 
 
 def without_environment(reason: Unavailable) -> Verdict:
@@ -138,9 +143,10 @@ def _slow(facts: Facts) -> Verdict | None:
     speed = facts.base.throughput
     if speed is None or speed.ratio_high is None or speed.ratio_high >= facts.design.slow_below:
         return None
+    pair = "round" if speed.sessions else "block"
     text = (
         f"{speed.ratio:.2f} of the reference's tokens/s ({speed.ratio_low:.2f}-{speed.ratio_high:.2f} at "
-        f"{percent(facts.design.confidence)}, paired by block), slow below {facts.design.slow_below:g}"
+        f"{percent(facts.design.confidence)}, paired by {pair}), slow below {facts.design.slow_below:g}"
     )
     return replace(facts.base, headline=Headline.SLOW, reason=text)
 

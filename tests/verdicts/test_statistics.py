@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import random
-from itertools import combinations
+from itertools import combinations, product
 from math import comb, exp, log
 
 import pytest
@@ -14,6 +14,7 @@ from bisect_env.verdicts.statistics import (
     fisher_greater,
     quartiles,
     ratio_interval,
+    signed_rank_interval,
     upper_bound,
 )
 
@@ -134,3 +135,43 @@ def test_the_ratio_lies_in_its_interval(pairs: list[tuple[float, float]]) -> Non
     found = ratio_interval(pairs)
     assert found is not None and found[1] is not None and found[2] is not None
     assert log(found[1]) - 1e-6 <= log(found[0]) <= log(found[2]) + 1e-6
+
+
+def test_the_signed_rank_interval_is_wilcoxons_and_covers_as_often_as_it_says() -> None:
+    """Every assignment of signs to the pairs' distances from the true ratio is equally likely: counted out in full."""
+    for n, expected in ((6, 1 - 2 / 64), (7, 1 - 6 / 128), (8, 1 - 10 / 256), (10, 1 - 50 / 1024)):
+        covered = 0
+        for signs in product((-1, 1), repeat=n):
+            # Powers of a base above 1 with distinct distances, so that no mean of two is just the true ratio.
+            pairs = [(exp(sign * 0.01 * 1.37**rank), 1.0) for rank, sign in enumerate(signs)]
+            found = signed_rank_interval(pairs)
+            assert found is not None and found[1] is not None and found[2] is not None
+            covered += found[1] <= 1.0 <= found[2]
+        assert covered / 2**n == pytest.approx(expected), n
+
+
+def test_a_stalled_round_does_not_widen_the_signed_rank_interval() -> None:
+    pairs = [(0.90, 1.0), (0.91, 1.0), (0.89, 1.0), (0.90, 1.0), (0.905, 1.0), (0.895, 1.0), (0.902, 1.0), (0.2, 1.0)]
+    ranked, student = signed_rank_interval(pairs), ratio_interval(pairs)
+    assert ranked is not None and ranked[0] == pytest.approx(0.9, abs=0.005) and ranked[2] is not None
+    assert ranked[2] < 0.91 < 1 < (student or (0, 0, 0))[2]  # type: ignore[operator]
+
+
+def test_too_few_pairs_for_ranks_and_more_than_need_them_have_students_interval() -> None:
+    for pairs in ([(0.9, 1.0), (0.8, 1.0)], [(1.0 + 0.001 * i, 1.0) for i in range(5)], [(2.0, 1.0)], []):
+        assert signed_rank_interval(pairs) == ratio_interval(pairs)
+    many = [(1.0 + 0.001 * (i % 7), 1.0) for i in range(500)]
+    assert signed_rank_interval(many) == ratio_interval(many)
+    below = signed_rank_interval(many[:64])
+    assert below != ratio_interval(many[:64])
+
+
+@given(st.lists(st.tuples(st.floats(0.01, 100), st.floats(0.01, 100)), min_size=6, max_size=20), st.floats(0.01, 100))
+def test_the_ranked_ratio_follows_its_pairs(pairs: list[tuple[float, float]], factor: float) -> None:
+    one = signed_rank_interval(pairs)
+    scaled = signed_rank_interval([(a * factor, b) for a, b in pairs])
+    turned = signed_rank_interval([(b, a) for a, b in pairs])
+    assert one is not None and scaled is not None and turned is not None
+    assert None not in one and one[1] <= one[0] <= one[2]  # type: ignore[operator]
+    assert scaled == pytest.approx(tuple(value * factor for value in one))  # type: ignore[operator]
+    assert (turned[0], turned[2], turned[1]) == pytest.approx(tuple(1 / value for value in one))  # type: ignore[operator]
