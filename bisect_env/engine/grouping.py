@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeVar
 
 from bisect_env.environments.records import Environment
@@ -128,11 +129,12 @@ def _split(
         return [Session(baseline, ())], []
     for count in range(1, len(others) + 1):
         bounds = [len(others) * number // count for number in range(count + 1)]
-        sessions = [Session(baseline, tuple(others[a:b])) for a, b in zip(bounds, bounds[1:], strict=False)]
+        sessions = [Session(baseline, tuple(others[a:b])) for a, b in pairwise(bounds)]
         if all(_fits(session, most, memory) for session in sessions):
             return sessions, []
-    alone = [session for session in sessions if _fits(session, most, memory)]
-    return alone, [session.others[0] for session in sessions if session not in alone]
+    fitting = [_fits(session, most, memory) for session in sessions]
+    together = [session for session, fits in zip(sessions, fitting, strict=True) if fits]
+    return together, [session.others[0] for session, fits in zip(sessions, fitting, strict=True) if not fits]
 
 
 def _fits(session: Session, most: int, memory: int | None) -> bool:
@@ -144,6 +146,19 @@ def _fits(session: Session, most: int, memory: int | None) -> bool:
     if len(known) < count:
         most = min(most, UNKNOWN)
     return count <= most and sum(known) <= USABLE * memory
+
+
+def waves(sessions: Sequence[Session], places: int, most: int) -> Iterator[tuple[Session, ...]]:
+    """Sessions that start together: at most ``places``, with at most ``most`` processes in all if not one has more."""
+    wave: list[Session] = []
+    for session in sessions:
+        count = sum(len(each.entrants) for each in (*wave, session))
+        if wave and (len(wave) == places or count > most):
+            yield tuple(wave)
+            wave = []
+        wave.append(session)
+    if wave:
+        yield tuple(wave)
 
 
 def turns(baseline: Process | None, others: Sequence[Process], rounds: int, seed: int) -> Iterator[tuple[Process, ...]]:
