@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 MARKER = "spin_kernel"
@@ -26,7 +27,7 @@ _BLOCK_SOFTMAX = re.compile(r"cunn_\w*SoftMaxForward\w*<.*(?<!Log)SoftMaxForward
 
 
 def kernels_by_thread(trace: Sequence[Mapping[str, Any]]) -> dict[int, Counter[str]]:
-    """Names and counts of the kernels that each thread's stream ran after its markers, by the thread's index.
+    """Names and counts of the kernels that each thread's stream ran after its last markers, by the thread's index.
 
     ``trace`` is the ``traceEvents`` list of a Chrome trace as torch.profiler exports it (times in microseconds). A
     thread is absent when its markers are (profiling began later), or when two streams claim its index: a lost marker
@@ -38,10 +39,12 @@ def kernels_by_thread(trace: Sequence[Mapping[str, Any]]) -> dict[int, Counter[s
             streams[event["args"]["device"], event["args"]["stream"]].append(event)
     claims: dict[int, list[Counter[str]]] = defaultdict(list)
     for kernels in streams.values():
-        markers = [kernel["ts"] for kernel in kernels if MARKER in kernel["name"]]
+        names = [kernel["name"] for kernel in sorted(kernels, key=lambda kernel: kernel["ts"])]
+        last = max((place for place, name in enumerate(names) if MARKER in name), default=-1)
+        # Only the last run of them: a thread that does its work again marks each time from when its calls count.
+        markers = sum(1 for _ in takewhile(lambda name: MARKER in name, reversed(names[: last + 1])))
         if markers:
-            after = (kernel["name"] for kernel in kernels if kernel["ts"] > max(markers))
-            claims[len(markers) - 1].append(Counter(after))
+            claims[markers - 1].append(Counter(names[last + 1 :]))
     return {thread: claim[0] for thread, claim in claims.items() if len(claim) == 1}
 
 

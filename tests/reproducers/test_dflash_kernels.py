@@ -150,6 +150,12 @@ def test_a_lost_marker_leaves_both_threads_out() -> None:
     assert sorted(kernels.kernels_by_thread(lost)) == [0]
 
 
+def test_work_done_again_counts_from_its_last_markers() -> None:
+    again = [*[FLEX] * 4, *[SPIN] * 2, *[FLEX] * 9]
+    found = kernels.kernels_by_thread(thread(0, [FLEX, SPIN, FLEX], 7) + thread(1, again, 9))
+    assert {index: kernels.fused_calls(seen) for index, seen in found.items()} == {0: 1, 1: 9}
+
+
 def test_profiling_that_began_after_the_markers_sees_no_thread() -> None:
     late = [event for event in thread(0, [FLEX] * 9) if event["ts"] >= 100]
     assert kernels.kernels_by_thread(late) == {}
