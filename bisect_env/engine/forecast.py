@@ -6,7 +6,8 @@ import statistics
 from dataclasses import dataclass
 
 from bisect_env.engine import disk
-from bisect_env.engine.run import CellState, Engine
+from bisect_env.engine.run import Engine
+from bisect_env.engine.state import CellState
 from bisect_env.environments import building
 from bisect_env.environments.records import Lock, Unavailable
 from bisect_env.matrix.cells import Cell

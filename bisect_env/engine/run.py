@@ -100,7 +100,10 @@ class Engine:
         cells = self.matrix.cells
         sources = {cell.key: self.matrix.stale_source_of(cell) for cell in cells if cell.condition.cache == "stale"}
         every = (*cells, *(source for source in sources.values() if source is not None))
-        locks = prepare.resolve(every, self.store, self.uv, self.reporter, self.stop, self.settings.fresh)
+        settings = self.settings
+        locks = prepare.resolve(
+            every, self.store, self.uv, self.reporter, self.stop, settings.fresh, bundle=settings.bundle
+        )
         self.store.put_cells(cells, self.matrix.name)
         states = []
         for cell in cells:
@@ -163,7 +166,14 @@ class Engine:
         if not wanted:
             return
         built = prepare.build(
-            wanted, self.settings.root, self.store, self.uv, self.reporter, self.stop, self.matrix.limits
+            wanted,
+            self.settings.root,
+            self.store,
+            self.uv,
+            self.reporter,
+            self.stop,
+            self.matrix.limits,
+            self.settings.bundle,
         )
         for state in states:
             assert isinstance(state.lock, Lock)

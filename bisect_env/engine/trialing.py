@@ -1,14 +1,15 @@
-"""One trial of a cell, from the lease of its GPU to its row in the store."""
+"""One trial of a cell, from its GPU to its row in the store, and the compile caches that trials start from."""
 
 from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from bisect_env.engine.places import Place
 from bisect_env.engine.plan import Slot, seed_of
 from bisect_env.engine.settings import Settings
 from bisect_env.environments.records import Environment
@@ -16,8 +17,12 @@ from bisect_env.errors import InfrastructureError
 from bisect_env.matrix.cells import Cell, Matrix, digest
 from bisect_env.store.database import Store
 from bisect_env.store.ids import new_trial_id
-from bisect_env.trials import caches, gpu, leases, machine, runner
+from bisect_env.trials import caches, gpu, machine, runner
 from bisect_env.trials.records import Outcome, Reproducer, Side, TrialRecord, TrialSpec
+from bisect_env.trials.sharing import Company, Stay, alone
+
+PREPARED = ("warm", "stale")
+"""Caches that a single-threaded trial fills beforehand."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,28 @@ class Bench:
     reproducer: Reproducer
     stop: threading.Event
     tell: Callable[[str], None]
-    """Gets a line when something is waited for."""
+    """Gets a line when something is waited for; from any thread."""
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    """By the key of a request the address of its environment, for all cells of the matrix."""
+    company: Company | None = None
+    """Watches over the GPUs that the run has leased for all trials; None: each trial leases its own."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One try at a slot."""
+
+    slot: Slot
+    environment: Environment
+    place: Place
+    silence: float
+    """Seconds without an event after which it hangs."""
+    counts_hang: bool = True
+    """False while no hang of the cell has been confirmed; a hang is then kept, but not counted."""
+    counts_slowed: bool = True
+    """False when a trial whose GPU was throttled is to be run again."""
+    only_repeat: int | None = None
+    """The repeat that this trial decides about: it went wrong in a process in which others had been before it."""
 
 
 def devices_wanted(cell: Cell, available: int) -> int:
@@ -41,46 +67,52 @@ def devices_wanted(cell: Cell, available: int) -> int:
     return int(cell.condition.get("gpus", 1))
 
 
-def run_trial(
-    bench: Bench, slot: Slot, environment: Environment, silence: float, counts_hang: bool, counts_slowed: bool = True
-) -> TrialRecord:
+def run_trial(bench: Bench, trial: Trial) -> TrialRecord:
     """Run one trial and store it; the record says itself when it is not to be counted.
 
-    Args:
-        silence: seconds without an event after which it hangs.
-        counts_hang: False while no hang of the cell has been confirmed; a hang is then kept, but not counted.
-        counts_slowed: False when a trial whose GPU was throttled is to be run again.
+    Raises:
+        InfrastructureError: the store cannot be written, or there are not enough GPUs.
+        Stopped, LeaseStopped: the bench's stop event was set.
     """
+    slot = trial.slot
     with trial_folder(bench) as folder:
-        cache = cache_to_copy(bench, slot.cell, environment)
-        record = _execute(bench, slot, environment, silence, folder, cache)
-    # One that made progress until its whole time was up would only take longer under another limit.
-    silent = record.longest_silence >= silence
-    if record.outcome is Outcome.HANG and silent and not counts_hang:
-        message = f"hung under the first limit of {silence:.0f} s, which has to be confirmed under a longer one"
+        cache = cache_to_copy(bench, slot.cell, trial.environment)
+        record = _execute(bench, trial, folder, cache)
+    # One that made progress until its whole time was up would only take longer under another limit. After a reset no
+    # hang counts anyway.
+    silent = record.longest_silence >= trial.silence and not record.undecided
+    if record.outcome is Outcome.HANG and silent and not trial.counts_hang:
+        message = f"hung under the first limit of {trial.silence:.0f} s, which has to be confirmed under a longer one"
         record = replace(record, outcome=Outcome.INFRA, message=message)
     slowed = gpu.slowed(record.host)
-    if slowed and not counts_slowed and record.outcome is not Outcome.INFRA:
+    if slowed and not trial.counts_slowed and record.outcome is not Outcome.INFRA:
         # Whatever its outcome was: to run only the clean ones again would flatter no cell, but accuse some.
         record = replace(record, outcome=Outcome.INFRA, message=f"the GPU was slowed down: {', '.join(slowed)}")
+    if cache is not None and slot.cell.condition.cache == "stale":
+        filler = f"environment {_filler(bench, slot.cell, trial.environment)}"
+        record = replace(record, extra=(*record.extra, ("compile cache filled by", filler)))
     bench.store.put_trial(record, slot.cell.key, bench.run_id, slot.index, bench.reproducer.content_hash)
     return record
 
 
-def warm_up(bench: Bench, cell: Cell, environment: Environment) -> TrialRecord:
+def warm_up(bench: Bench, cell: Cell, environment: Environment, filler: Environment, place: Place) -> TrialRecord:
     """Fill the cell's prepared compile cache by a single-threaded trial, which is stored and never counted.
 
     Where it does not end clean there is no prepared cache: the cell's trials then start cold and say that they missed.
 
+    Args:
+        environment: the cell's.
+        filler: the environment that fills the cache: the cell's own, or under ``cache: stale`` another torch's.
+
     Raises:
-        InfrastructureError: the cache cannot be kept.
+        InfrastructureError: the cache cannot be kept, or as :func:`run_trial`.
     """
-    slot = Slot(cell, Side.WARMUP, 0)
+    trial = Trial(Slot(cell, Side.WARMUP, 0), filler, place, bench.matrix.limits.first_silence)
     with trial_folder(bench) as folder:
-        record = _execute(bench, slot, environment, bench.matrix.limits.first_silence, folder, keep=True)
-        bench.store.put_trial(record, cell.key, bench.run_id, slot.index, bench.reproducer.content_hash)
+        record = _execute(bench, trial, folder, keep=True)
+        bench.store.put_trial(record, cell.key, bench.run_id, 0, bench.reproducer.content_hash)
         if record.outcome is Outcome.CLEAN:
-            prepared = _prepared(bench, cell, environment)
+            prepared = prepared_cache(bench, cell, environment)
             try:
                 caches.keep(folder, prepared)
             except OSError as error:
@@ -88,27 +120,32 @@ def warm_up(bench: Bench, cell: Cell, environment: Environment) -> TrialRecord:
     return record
 
 
-def needs_warm_up(bench: Bench, cell: Cell, environment: Environment) -> bool:
-    """Whether the cell wants a warm cache and none has been prepared."""
-    return cell.condition.cache == "warm" and not _prepared(bench, cell, environment).is_dir()
-
-
 def cache_to_copy(bench: Bench, cell: Cell, environment: Environment) -> Path | None:
     """What a trial's compile cache starts from: nothing, the prepared one when there is one, or the user's folder."""
     if cell.condition.cache == "cold":
         return None
-    if cell.condition.cache != "warm":
+    if cell.condition.cache not in PREPARED:
         return Path(cell.condition.cache)
-    prepared = _prepared(bench, cell, environment)
+    prepared = prepared_cache(bench, cell, environment)
     return prepared if prepared.is_dir() else None
 
 
-def _prepared(bench: Bench, cell: Cell, environment: Environment) -> Path:
-    """Folder of the prepared cache, named by what is compiled, by which environment, and for which devices."""
+def prepared_cache(bench: Bench, cell: Cell, environment: Environment) -> Path:
+    """Folder of the prepared cache, named by what is compiled, by which environment, and for which devices.
+
+    So a stale cache is the other torch's warm one, where the two conditions are otherwise the same.
+    """
     values = [(key, value) for key, value in cell.condition.values if key != "cache"]
     names = sorted({device.name for device in gpu.devices(bench.settings.gpus)})
-    key = digest([environment.lock.address, bench.reproducer.content_hash, values, cell.variables, names])
+    filler = _filler(bench, cell, environment)
+    key = digest([filler, bench.reproducer.content_hash, values, cell.variables, names])
     return bench.settings.root / "caches" / key
+
+
+def _filler(bench: Bench, cell: Cell, environment: Environment) -> str:
+    """Address of the environment that fills the cell's prepared cache."""
+    source = bench.matrix.stale_source_of(cell) if cell.condition.cache == "stale" else None
+    return bench.addresses[source.request.key] if source else environment.lock.address
 
 
 @contextmanager
@@ -125,44 +162,43 @@ def trial_folder(bench: Bench) -> Iterator[Path]:
 
 
 def _execute(
-    bench: Bench,
-    slot: Slot,
-    environment: Environment,
-    silence: float,
-    folder: Path,
-    warm_cache: Path | None = None,
-    keep: bool = False,
+    bench: Bench, trial: Trial, folder: Path, warm_cache: Path | None = None, keep: bool = False
 ) -> TrialRecord:
-    settings, cell = bench.settings, slot.cell
-    available = gpu.devices(settings.gpus)
-    count = devices_wanted(cell, len(available))
-    with leases.lease(
-        count, allow_busy=settings.allow_busy, stop=bench.stop, selection=settings.gpus, tell=bench.tell
-    ) as devices:
+    cell = trial.slot.cell
+    with _gpus(bench, trial) as stay:
         spec = TrialSpec(
             id=folder.name,
-            environment=environment.lock.address,
-            python=environment.python,
-            pycache=environment.folder / "pycache",
+            environment=trial.environment.lock.address,
+            python=trial.environment.python,
+            pycache=trial.environment.folder / "pycache",
             reproducer=bench.reproducer,
             condition=cell.condition,
-            side=slot.side,
-            seed=seed_of(settings.seed, cell, slot.index),
+            side=trial.slot.side,
+            seed=seed_of(bench.settings.seed, cell, trial.slot.index),
             folder=folder,
             limits=bench.matrix.limits,
-            silence=silence,
+            silence=trial.silence,
             variables=cell.variables,
             pass_env=bench.matrix.pass_env,
-            devices=devices,
-            cores=machine.cores(),
+            devices=stay.devices,
+            cores=trial.place.cores,
             warm_cache=warm_cache,
+            only_repeat=trial.only_repeat,
+            at_once=bench.matrix.at_once,
         )
-        before = gpu.health(devices)
+        before = gpu.health(stay.devices)
         record = runner.run(spec, bench.stop, facts=machine.facts, keep=keep)
-        host = record.host + tuple((f"{key} before", value) for key, value in before) + gpu.health(devices)
-        record = replace(record, devices=devices, host=host)
-        foreign = gpu.foreign_processes(devices, own=())
-    if foreign and not settings.allow_busy and record.outcome is not Outcome.INFRA:
-        message = f"somebody else used the GPU meanwhile: {', '.join(foreign)}"
+        host = record.host + tuple((f"{key} before", value) for key, value in before) + gpu.health(stay.devices)
+    record = replace(record, host=host)
+    if stay.others and record.outcome is not Outcome.INFRA:
+        message = f"somebody else used the GPU meanwhile: {', '.join(stay.others)}"
         record = replace(record, outcome=Outcome.INFRA, message=message)
     return record
+
+
+def _gpus(bench: Bench, trial: Trial) -> AbstractContextManager[Stay]:
+    settings = bench.settings
+    if bench.company is not None and trial.place.devices is not None:
+        return bench.company.stay(trial.place.devices)
+    count = devices_wanted(trial.slot.cell, len(gpu.devices(settings.gpus)))
+    return alone(count, settings.allow_busy, settings.gpus, bench.stop, bench.tell)

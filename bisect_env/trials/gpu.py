@@ -235,8 +235,9 @@ def foreign_processes(devices: Sequence[Device], own: Collection[int] = (), sett
 
     A process that has just ended keeps its place in NVML's list and its memory for a moment: what is seen counts once
     it has stayed for ``settle`` seconds. Inside a container NVML may list no process, or one without a usable number;
-    memory in use beyond ``FOREIGN_BYTES`` while none of ``own`` lives is the sign then. A device that does not answer
-    is reported too: it cannot be said to be free.
+    memory in use beyond ``FOREIGN_BYTES`` while none of ``own`` lives is the sign then. While one of ``own`` lives, the
+    numbers are believed there only on a device whose list names one of them. A device that does not answer is reported
+    too: it cannot be said to be free.
     """
     if not devices or why_unusable():
         return ()
@@ -256,8 +257,12 @@ def _foreign(device: Device, own: Collection[int]) -> list[str]:
         used = _used_bytes(handle)
     except pynvml.NVMLError as error:
         return [f"{name} does not answer ({error})"]
+    ours_live = any(psutil.pid_exists(pid) for pid in own)
+    if ours_live and not _on_the_host() and not any(_is_ours(entry.pid, own) for entry in running):
+        # The numbers may be the host's: one that is somebody's here may be one of ours there.
+        return []
     found = [f"{name}: {_process_name(entry.pid)}" for entry in running if _is_foreign(entry.pid, own)]
-    if not found and used > FOREIGN_BYTES and not any(psutil.pid_exists(pid) for pid in own):
+    if not found and used > FOREIGN_BYTES and not ours_live:
         found.append(f"{name}: {used >> 20} MiB in use by a process that cannot be seen from here")
     return found
 
@@ -267,11 +272,15 @@ def _is_foreign(pid: int, own: Collection[int]) -> bool:
         # In the host's own pid namespace a number without a process is one that has ended. In a container it may be
         # the host's number of somebody else, or of one of ours: with ours alive there is no telling them apart.
         return not _on_the_host() and not any(psutil.pid_exists(mine) for mine in own)
+    return not _is_ours(pid, own)
+
+
+def _is_ours(pid: int, own: Collection[int]) -> bool:
     try:
         family = {pid, *(parent.pid for parent in psutil.Process(pid).parents())}
     except psutil.Error:
         family = {pid}
-    return family.isdisjoint(own)
+    return not family.isdisjoint(own)
 
 
 def _on_the_host() -> bool:

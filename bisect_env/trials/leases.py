@@ -48,6 +48,7 @@ def lease(
     timeout: float | None = None,
     stop: threading.Event | None = None,
     *,
+    apart: bool = False,
     selection: str | None = None,
     tell: Callable[[str], None] | None = None,
     available: Callable[[], Sequence[Device]] | None = None,
@@ -63,6 +64,7 @@ def lease(
 
     Args:
         count: 0 gives () at once. More than one come from whole GPUs only: a process can use a single MIG device.
+        apart: they are for several processes, each of which minds that itself: MIG devices serve too.
         allow_busy: take a GPU although somebody else computes on it.
         timeout: seconds to wait at most; None waits for as long as it takes.
         stop: ends the wait when set.
@@ -85,7 +87,7 @@ def lease(
     with LeaseFolder(folder or lease_folder.shared_folder()) as place, _Ticket(place, waiting, count) as ticket:
         listed = available or partial(gpu.devices, selection)
         busy_on = (lambda _: ()) if allow_busy else foreign
-        locks = _obtain(ticket, waiting, listed, load, busy_on)
+        locks = _obtain(ticket, waiting, apart, listed, load, busy_on)
     try:
         yield tuple(locks)
     finally:
@@ -95,6 +97,7 @@ def lease(
 def _obtain(
     ticket: _Ticket,
     waiting: _Waiting,
+    apart: bool,
     listed: Callable[[], Sequence[Device]],
     load: Callable[[Device], Any],
     foreign: Callable[[Sequence[Device]], Sequence[str]],
@@ -102,7 +105,7 @@ def _obtain(
     """The devices, each with the descriptor that holds its lock."""
     busy: dict[str, tuple[float, str]] = {}
     while True:
-        devices = _enough(listed(), ticket.count)
+        devices = _enough(listed(), ticket.count, apart)
         busy = {uuid: seen for uuid, seen in busy.items() if seen[0] > time.monotonic()}
         locks, reasons = ticket.take([device for device in devices if device.uuid not in busy], load)
         try:
@@ -123,8 +126,8 @@ def _obtain(
             waiting.pause(f"waiting for {ticket.count} of {len(devices)} GPUs: {why}")
 
 
-def _enough(devices: Sequence[Device], count: int) -> list[Device]:
-    usable = [device for device in devices if count == 1 or not device.uuid.startswith("MIG-")]
+def _enough(devices: Sequence[Device], count: int, apart: bool) -> list[Device]:
+    usable = [device for device in devices if apart or count == 1 or not device.uuid.startswith("MIG-")]
     if len(usable) < count:
         why = "; ".join(gpu.survey().notes) if not devices else "MIG devices serve one trial each"
         there = f"{len(usable)} can be used for it" + (f" ({why})" if len(usable) < len(devices) or not devices else "")

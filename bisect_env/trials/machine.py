@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,11 +14,24 @@ from bisect_env.errors import InfrastructureError
 Facts = tuple[tuple[str, str], ...]
 _PROC = Path("/proc")
 _CGROUPS = Path("/sys/fs/cgroup")
+_TOPOLOGY = Path("/sys/devices/system/cpu")
 
 
 def cores() -> tuple[int, ...]:
     """The CPU cores that this process may run on, by number."""
     return tuple(sorted(os.sched_getaffinity(0)))
+
+
+def neighbours(numbers: Sequence[int]) -> tuple[int, ...]:
+    """The cores in an order in which those of one socket, and the hardware threads of one core, stand together."""
+
+    def place(number: int) -> tuple[int, int, int]:
+        topology = _TOPOLOGY / f"cpu{number}" / "topology"
+        package, core = (_text(topology / name).strip() for name in ("physical_package_id", "core_id"))
+        known = package.isdecimal() and core.isdecimal()
+        return (int(package), int(core), number) if known else (0, number, number)
+
+    return tuple(sorted(numbers, key=place))
 
 
 def free_bytes(path: Path) -> int:

@@ -259,6 +259,15 @@ class TrialRecord:
     """Trials side by side at most; more than 1: its step times say nothing of throughput."""
 
     @property
+    def undecided(self) -> bool:
+        """Whether it went wrong only after a reset inside the process: kept and never counted.
+
+        The trial that does this repeat alone in a fresh process (``only_repeat``) decides, in the same place.
+        """
+        passed = (Outcome.CLEAN, Outcome.SKIPPED, Outcome.INFRA)
+        return self.resets > 0 and self.only_repeat is None and self.outcome not in passed
+
+    @property
     def tokens_per_second(self) -> float | None:
         """Warm tokens of all threads over the time from the first warm step's start to the last one's end."""
         warm = [step for step in self.steps if step.warm]

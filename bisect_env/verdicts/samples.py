@@ -9,6 +9,8 @@ from typing import Protocol
 
 from bisect_env.trials.records import Outcome, Side, TrialRecord
 
+_SCORED = (Side.THREADS, Side.SERIAL, Side.SOLO)
+
 
 class Sample(Protocol):
     """A trial and its block. Trials of equal block, of any side and any cell, were run next to each other."""
@@ -36,12 +38,12 @@ class Placed:
 
 
 Records = Sequence[TrialRecord] | Sequence[Sample]
-"""Bare records take their blocks from their order on each side, INFRA left out."""
+"""Bare records take their blocks from their order on each side, INFRA and undecided ones left out."""
 
 
 @dataclass(frozen=True)
 class Sides:
-    """A cell's trials by side, each side in the order of its blocks, INFRA left out and counted."""
+    """A cell's trials by side, each side in the order of its blocks. INFRA and undecided ones are left out."""
 
     threads: tuple[Sample, ...]
     serial: tuple[Sample, ...]
@@ -57,6 +59,11 @@ class Sides:
         return self.threads + self.serial + self.solo
 
 
+def counts(record: TrialRecord) -> bool:
+    """Whether the trial takes its place on a side that verdicts count."""
+    return record.side in _SCORED and record.outcome is not Outcome.INFRA and not record.undecided
+
+
 def by_side(records: Records) -> Sides:
     """Sort trials by side and block."""
     sides: dict[Side, list[Sample]] = {side: [] for side in Side}
@@ -65,7 +72,9 @@ def by_side(records: Records) -> Sides:
     for item in records:
         sample: Sample = Placed(item, taken[item.side]) if isinstance(item, TrialRecord) else item
         if sample.record.outcome is Outcome.INFRA:
-            infra += sample.record.side in (Side.THREADS, Side.SERIAL, Side.SOLO)
+            infra += sample.record.side in _SCORED
+            continue
+        if sample.record.undecided:
             continue
         taken[sample.record.side] += 1
         sides[sample.record.side].append(sample)

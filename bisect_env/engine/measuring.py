@@ -1,0 +1,263 @@
+"""Trials until every cell has enough: several at a time, each on a place of its own, the next as soon as one ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+
+from bisect_env.engine.places import Place, Places
+from bisect_env.engine.plan import COUNTED, Chooser, Slot, silence_limit
+from bisect_env.engine.pool import Pool
+from bisect_env.engine.progress import Reporter
+from bisect_env.engine.state import CellState
+from bisect_env.engine.trialing import (
+    PREPARED,
+    Bench,
+    Trial,
+    devices_wanted,
+    prepared_cache,
+    run_trial,
+    warm_up,
+)
+from bisect_env.environments.records import Environment
+from bisect_env.errors import InfrastructureError
+from bisect_env.matrix.cells import Cell
+from bisect_env.store.trials import StoredTrial
+from bisect_env.trials import gpu, leases, machine
+from bisect_env.trials.records import Device, Outcome, Side, TrialRecord
+from bisect_env.trials.sharing import Company
+from bisect_env.verdicts.looks import Design, finished
+from bisect_env.verdicts.records import Verdict
+
+RETRIES = 3
+"""Attempts at one trial before its infrastructure failure ends the run."""
+ENDED = (Outcome.CLEAN, Outcome.FAILED, Outcome.WRONG, Outcome.OOM)
+
+
+@dataclass(eq=False)
+class _Running:
+    """A slot on its place, through all its attempts."""
+
+    slot: Slot
+    state: CellState
+    place: Place
+    only_repeat: int | None = None
+    attempt: int = 1
+    warming: bool = False
+    """What runs now is not the trial itself but the warm-up before it."""
+
+
+class Measuring:
+    """The measuring period of a run. Its state, the store's reader and the reporter belong to the calling thread.
+
+    Args:
+        bench: where trials run; at_once of its matrix is the number of places.
+        design: what each cell needs.
+        states: the cells that can be measured, with their environments. Their samples grow.
+        reporter: is told of every trial.
+        verdict: a cell's verdict by what is known of it.
+        wants_profile: whether a finished cell is due for a trial under the profiler.
+    """
+
+    def __init__(
+        self,
+        bench: Bench,
+        design: Design,
+        states: Sequence[CellState],
+        reporter: Reporter,
+        verdict: Callable[[CellState], Verdict],
+        wants_profile: Callable[[CellState], bool],
+    ) -> None:
+        self._bench, self._design, self._states, self._reporter = bench, design, states, reporter
+        self._verdict, self._wants_profile = verdict, wants_profile
+        self._by_key = {state.cell.key: state for state in states}
+        self._chooser = Chooser(design, bench.settings.seed)
+        self._running: list[_Running] = []
+        self._due = [state for state in states if self._finished(state) and wants_profile(state)]
+        """Finished cells whose trial under the profiler comes next."""
+        self._caches = {
+            state.cell.key: prepared_cache(bench, state.cell, _built(state))
+            for state in states
+            if state.cell.condition.cache in PREPARED
+        }
+        """Of the cells that start from a prepared compile cache, where it is or will be."""
+        self._cannot_warm = {self._caches[state.cell.key] for state in states if self._warm_up_failed(state)}
+        self._pool = Pool[_Running](bench.matrix.at_once, bench.stop, reporter.note)
+
+    def run(self) -> None:
+        """Run all trials.
+
+        Raises:
+            InfrastructureError: a trial failed for a reason that is not the cell's, again and again.
+            KeyboardInterrupt, LeaseStopped: the run was stopped. In every case nothing runs any more, and what had
+                ended is in the store and in the states.
+        """
+        bench, pool = self._bench, self._pool
+        try:
+            with self._leased() as devices, pool:
+                company = None if devices is None else Company(bench.settings.allow_busy, bench.stop, pool.say)
+                self._bench = replace(bench, tell=pool.say, company=company)
+                cores = machine.cores() if bench.matrix.at_once == 1 else machine.neighbours(machine.cores())
+                self._places = Places(cores, bench.matrix.at_once, devices)
+                self._available = len(gpu.devices(bench.settings.gpus))
+                self._loop()
+        finally:
+            for running, record in pool.left():
+                self._keep(running, record)
+
+    def _loop(self) -> None:
+        while True:
+            while self._places.free and (slot := self._choose()) is not None:
+                self._begin(slot)
+            if not self._running:
+                return
+            self._went(*self._pool.wait())
+
+    @contextmanager
+    def _leased(self) -> Iterator[Sequence[Device] | None]:
+        """GPUs for all trials together when they run side by side; None when each leases its own, or needs none."""
+        bench = self._bench
+        available = gpu.devices(bench.settings.gpus)
+        wanted = any(devices_wanted(state.cell, len(available)) for state in self._states)
+        if bench.matrix.at_once == 1 or not wanted:
+            yield None
+            return
+        with leases.lease(
+            len(available),
+            allow_busy=bench.settings.allow_busy,
+            stop=bench.stop,
+            apart=True,
+            selection=bench.settings.gpus,
+            tell=bench.tell,
+        ) as devices:
+            yield devices
+
+    def _finished(self, state: CellState) -> bool:
+        return finished(state.decisive, self._design)
+
+    def _choose(self) -> Slot | None:
+        if self._due:
+            return Slot(self._due.pop(0).cell, Side.PROFILE, 0)
+        cells = [(state.cell, state.samples) for state in self._states]
+        counted = [running.slot for running in self._running if running.slot.side in COUNTED]
+        return self._chooser.next(cells, counted, self._waiting())
+
+    def _waiting(self) -> list[Cell]:
+        """Cells whose compile cache is just being prepared."""
+        under_way = {self._caches[running.slot.cell.key] for running in self._running if running.warming}
+        return [state.cell for state in self._states if self._caches.get(state.cell.key) in under_way]
+
+    def _begin(self, slot: Slot) -> None:
+        state = self._by_key[slot.cell.key]
+        place = self._places.take(devices_wanted(slot.cell, self._available))
+        running = _Running(slot, state, place, _repeat_to_decide(state, slot))
+        self._running.append(running)
+        self._start(running)
+
+    def _start(self, running: _Running) -> None:
+        """Start the next attempt, or the warm-up that has to come before it."""
+        slot, state, bench = running.slot, running.state, self._bench
+        running.warming = slot.side in COUNTED and self._needs_warm_up(state)
+        if running.warming:
+            self._reporter.trial_started(slot.cell, Side.WARMUP, 1, 1)
+            filler = _built(state.source or state)
+            self._pool.start(running, partial(warm_up, bench, slot.cell, _built(state), filler, running.place))
+            return
+        of = self._design.planned(slot.side) if slot.side in COUNTED else 1
+        self._reporter.trial_started(slot.cell, slot.side, slot.index + 1, of)
+        self._pool.start(running, partial(run_trial, bench, self._trial(running)))
+
+    def _trial(self, running: _Running) -> Trial:
+        slot, state, limits = running.slot, running.state, self._bench.matrix.limits
+        environment = _built(state)
+        if slot.side is Side.PROFILE:
+            return Trial(slot, environment, running.place, limits.first_silence)
+        silences = [r.longest_silence for r in state.records if r.side is Side.SERIAL and r.outcome in ENDED]
+        silence = silence_limit(limits.silence, limits.first_silence, silences, tripled=state.hung)
+        # On a GPU that is always throttled the last attempt counts: its figures say so.
+        last = running.attempt == RETRIES
+        return Trial(slot, environment, running.place, silence, state.hung, last, running.only_repeat)
+
+    def _went(self, running: _Running, record: TrialRecord) -> None:
+        """Keep what came of an attempt, and go on with the slot or with its place.
+
+        Raises:
+            InfrastructureError: it never came to a result, or trying again cannot help.
+        """
+        self._keep(running, record)
+        self._reporter.trial_ended(running.slot.cell, record, _note(running, record))
+        if self._goes_on(running, record):
+            self._start(running)
+            return
+        self._running.remove(running)
+        self._places.give_back(running.place)
+        state = running.state
+        if any(other.state is state for other in self._running) or not self._finished(state):
+            return
+        if self._wants_profile(state):
+            self._due.append(state)
+        else:
+            self._reporter.cell_finished(state.cell, self._verdict(state))
+
+    def _keep(self, running: _Running, record: TrialRecord) -> None:
+        state = running.state
+        state.samples.append(StoredTrial(record, 0 if running.warming else running.slot.index, self._bench.run_id))
+        if running.warming and record.outcome not in (Outcome.CLEAN, Outcome.INFRA):
+            self._cannot_warm.add(self._caches[state.cell.key])
+        if record.side in COUNTED and record.hang_kind and (record.outcome is Outcome.INFRA or record.undecided):
+            state.hung = True
+
+    def _goes_on(self, running: _Running, record: TrialRecord) -> bool:
+        """Whether the slot needs another attempt."""
+        if running.slot.side is Side.PROFILE:
+            return False
+        if record.outcome is Outcome.INFRA:
+            if record.aborted or running.attempt == RETRIES:
+                raise InfrastructureError(
+                    f"{running.slot.cell.id}: a trial failed for a reason that says nothing about the cell: "
+                    f"{record.message}\n  What was measured so far is kept: the same command goes on from there."
+                )
+            running.attempt += 1
+            return True
+        if record.undecided:
+            running.only_repeat = record.resets
+        return running.warming or record.undecided
+
+    def _needs_warm_up(self, state: CellState) -> bool:
+        """Whether the cell's prepared cache is not there; what failed to fill it would break the controls too."""
+        cache = self._caches.get(state.cell.key)
+        return cache is not None and cache not in self._cannot_warm and not cache.is_dir()
+
+    def _warm_up_failed(self, state: CellState) -> bool:
+        if state.cell.key not in self._caches:
+            return False
+        filler, bench = _built(state.source or state).lock.address, self._bench
+        stored = bench.store.trials(state.cell.key, filler, bench.reproducer.content_hash)
+        outcomes = [sample.record.outcome for sample in stored if sample.record.side is Side.WARMUP]
+        return any(outcome not in (Outcome.CLEAN, Outcome.INFRA) for outcome in outcomes)
+
+
+def _built(state: CellState) -> Environment:
+    assert isinstance(state.environment, Environment), "only cells with an environment are measured"
+    return state.environment
+
+
+def _repeat_to_decide(state: CellState, slot: Slot) -> int | None:
+    """The repeat that went wrong in this place after a reset, where an earlier run ended before it was decided."""
+    here = [s.record for s in state.samples if (s.record.side, s.block) == (slot.side, slot.index)]
+    return next((record.resets for record in reversed(here) if record.undecided), None)
+
+
+def _note(running: _Running, record: TrialRecord) -> str:
+    """Why the trial is not counted; empty for one that is."""
+    if running.warming:
+        return "not counted: it fills the compile cache"
+    if record.side is Side.PROFILE:
+        return "not counted: under the profiler"
+    if record.undecided:
+        return f"not counted: after {record.resets} resets; repeat {record.resets} alone in a fresh process decides"
+    if record.outcome is not Outcome.INFRA:
+        return ""
+    return "hung; tried again with three times the limit" if record.hang_kind else f"not counted: {record.message}"

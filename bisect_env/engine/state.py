@@ -1,0 +1,53 @@
+"""What the engine knows of one cell while it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bisect_env.engine.plan import in_order
+from bisect_env.environments.records import Environment, Lock, Unavailable
+from bisect_env.matrix.cells import Cell
+from bisect_env.store.trials import StoredTrial
+from bisect_env.trials.records import TrialRecord
+from bisect_env.verdicts.samples import Sample
+
+
+@dataclass(eq=False)
+class CellState:
+    """A cell with its environment and its trials so far. Changed by one thread only."""
+
+    cell: Cell
+    lock: Lock | Unavailable | None = None
+    environment: Environment | Unavailable | None = None
+    samples: list[StoredTrial] = field(default_factory=list)
+    hung: bool = False
+    """A trial hung under the first limit; from then on the limit is tripled."""
+    source: CellState | None = None
+    """Under ``cache: stale``: the cell whose environment fills the cache. Only its lock and environment are of use."""
+
+    @property
+    def address(self) -> str | None:
+        """Address of the cell's environment, None when there is no lock."""
+        return self.lock.address if isinstance(self.lock, Lock) else None
+
+    @property
+    def unavailable(self) -> Unavailable | None:
+        """Why the cell cannot be measured: its own environment is missing, or the one that fills its stale cache."""
+        for found in (self.lock, self.environment):
+            if isinstance(found, Unavailable):
+                return found
+        missing = self.source.unavailable if self.source else None
+        if self.source is None or missing is None:
+            return None
+        text = f"its stale compile cache is filled by {self.source.cell.id}, which has no environment: "
+        return Unavailable(missing.stage, missing.reason, text + missing.message)
+
+    @property
+    def records(self) -> list[TrialRecord]:
+        """All stored trials of the cell, in order."""
+        return [sample.record for sample in self.samples]
+
+    @property
+    def decisive(self) -> list[Sample]:
+        """The trials that may decide whether the cell goes on: no block before them is still missing."""
+        return in_order(self.samples)
