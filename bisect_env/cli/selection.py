@@ -27,4 +27,5 @@ def selected(matrix: Matrix, patterns: Sequence[str]) -> Matrix:
         reference = matrix.reference_of(cell)
         if reference is not None:
             kept.setdefault(reference.id, reference)
-    return replace(matrix, cells=tuple(cell for cell in matrix.cells if cell.id in kept))
+    left_out = tuple(cell for cell in matrix.cells if cell.id not in kept)
+    return replace(matrix, cells=tuple(cell for cell in matrix.cells if cell.id in kept), left_out=left_out)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatch
+
 import pytest
 
 from bisect_env.matrix import shipped
 from bisect_env.matrix.cells import Matrix
 from bisect_env.matrix.loading import load
+from bisect_env.matrix.options import read_options
 
 
 def matrix(name: str) -> Matrix:
@@ -14,7 +17,13 @@ def matrix(name: str) -> Matrix:
 
 
 def test_every_shipped_file_is_tested_here() -> None:
-    assert {path.stem for path in shipped.matrices_folder().glob("*.yaml")} == {"cpu", "gpu", "incident"}
+    assert {path.stem for path in shipped.matrices_folder().glob("*.yaml")} == {
+        "cpu",
+        "gpu",
+        "h200",
+        "incident",
+        "mitigations",
+    }
 
 
 def test_cpu() -> None:
@@ -54,7 +63,40 @@ def test_incident() -> None:
     assert all(incident.reference_of(cell) is not None for cell in incident.cells)
 
 
-@pytest.mark.parametrize("name", ["cpu", "gpu", "incident"])
+def test_h200() -> None:
+    h200 = matrix("h200")
+    pairs = [(dict(cell.levels)["transformers"], dict(cell.levels)["attention"]) for cell in h200.cells]
+    assert len(h200.cells) == 30 and len({cell.request.key for cell in h200.cells}) == 24
+    assert {version for version, attention in pairs if attention == "torch"} == {"5.6.0"}
+    assert [dict(cell.levels)["torch"] for cell in h200.cells][::5] == [
+        "2.11.0",
+        "2.14.1",
+        "2.13.0",
+        "2.10.0",
+        "2.12.1",
+        "2.15.0",
+    ], "the order in which they are wanted"
+    assert (h200.trials, h200.controls, h200.solo, h200.at_once, h200.stop_early) == (12, 6, 0, 10, False)
+    assert all(cell.request.as_of is None and cell.condition.get("pattern", "") == "mixed" for cell in h200.cells)
+    assert all(h200.reference_of(cell) is not None for cell in h200.cells)
+
+
+def test_mitigations() -> None:
+    found = matrix("mitigations")
+    mitigation = read_options(shipped.reproducers_folder() / "dflash.py")["mitigation"]
+    for torch in ("2.11.0", "2.14.1"):
+        cold = [cell for cell in found.cells if cell.id.startswith(f"torch-{torch}_") and cell.id.endswith("_cold")]
+        assert {cell.condition.get("mitigation", "") for cell in cold} == set(mitigation.choices)
+    other = [cell for cell in found.cells if cell.condition.cache != "cold"]
+    assert [cell.id for cell in other] == [
+        f"torch-2.11.0_transformers-5.6.0_none_{cache}" for cache in ("warm", "stale")
+    ]
+    source = found.stale_source_of(other[1])
+    assert source is not None and source.id == "torch-2.14.1_transformers-5.6.0_none_cold"
+    assert {fnmatch(cell.id, "torch-2.11.0_*_cold") for cell in found.cells[:9]} == {True}, "as its comment says"
+
+
+@pytest.mark.parametrize("name", ["cpu", "gpu", "h200", "incident", "mitigations"])
 def test_each_says_which_question_it_answers(name: str) -> None:
     text = (shipped.matrices_folder() / f"{name}.yaml").read_text(encoding="utf-8")
     assert text.startswith("# Question: ")
