@@ -178,7 +178,7 @@ def _full(facts: Facts) -> Verdict:
     path = facts.attention
     text = f"0/{n}: a race rate below {percent(base.bound or 0.0)} at {percent(design.confidence)}"
     if path.fused_by:
-        text += f"; attention fused in every thread, by {' and '.join(path.fused_by)}"
+        text += f"; attention fused in every thread, by {', '.join(path.fused_by)}"
     if missing:
         text += f"; {missing} more clean trials would show it to be below {percent(design.max_race_rate)}"
     marks = (*base.marks, *path.marks)
