@@ -33,6 +33,8 @@ from bisect_env.environments import trees
 from bisect_env.errors import BadInput
 
 WHEELS, HELD, UNFINISHED, EARLY, LOCK = "wheels", "held", "unfinished", "early", "lock"
+ASIDE = ".new-"
+"""Prefix of what is being written."""
 
 
 @dataclass(frozen=True)
@@ -122,12 +124,12 @@ class Destination:
 
     def aside(self, name: str) -> Path:
         """A file of this process's own; what a killed one leaves, :meth:`sweep` removes."""
-        return self.folder / UNFINISHED / f".{name}"
+        return self.folder / UNFINISHED / f"{ASIDE}{name}"
 
     def sweep(self) -> None:
         """Removes what killed writers left. Only for who holds the folder."""
         for folder in (self.folder, self.folder / HELD, self.folder / UNFINISHED, self.folder / EARLY):
-            for path in folder.glob(".*"):
+            for path in folder.glob(f"{ASIDE}*"):
                 path.unlink(missing_ok=True)
 
     @contextmanager
@@ -164,7 +166,7 @@ def opened(folder: Path) -> tuple[Destination, Manifest]:
 
 def replace_durably(path: Path, text: str) -> None:
     """Writes a file in one step, on the disk when this returns."""
-    descriptor, name = tempfile.mkstemp(prefix=".", dir=path.parent)
+    descriptor, name = tempfile.mkstemp(prefix=ASIDE, dir=path.parent)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
