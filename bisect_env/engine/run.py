@@ -18,7 +18,7 @@ from bisect_env.engine.settings import Settings
 from bisect_env.engine.state import CellState
 from bisect_env.engine.trialing import Bench
 from bisect_env.engine.turn import turn
-from bisect_env.environments.records import Environment, Lock, Unavailable
+from bisect_env.environments.records import Environment, Lock, Reason, Unavailable
 from bisect_env.environments.uv import Uv
 from bisect_env.matrix.cells import Cell, Condition, EnvironmentRequest, Matrix
 from bisect_env.store.database import Store
@@ -178,7 +178,8 @@ class Engine:
         for state in states:
             assert isinstance(state.lock, Lock)
             state.environment = built[state.lock.address]
-            if isinstance(state.environment, Unavailable):
+            # What is still to be delivered is looked at again the next time.
+            if isinstance(state.environment, Unavailable) and state.environment.reason is not Reason.UNDELIVERED:
                 self.store.put_unavailable(state.cell.key, state.lock.address, state.environment)
 
     def _measure(self, run_id: str) -> None:
