@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from bisect_env.bundles import layout
 from bisect_env.bundles.having import Having
-from bisect_env.bundles.records import Locked, Manifest, Piece, Wheel
+from bisect_env.bundles.records import Locked, Manifest, Piece
 from bisect_env.bundles.resolving import Resolved
 from bisect_env.bundles.sources import Source
 
@@ -67,20 +68,6 @@ def merged(new: Manifest, earlier: Manifest | None, kept: Mapping[str, tuple[Pie
             locked.append(each)
             for sha256 in each.wheels:
                 wheels.setdefault(sha256, usable.get(sha256) or wheels[sha256])
-    return _with_parts(new, tuple(wheels.values()), tuple(locked), dict((*earlier.part_bytes, *new.part_bytes)))
-
-
-def _with_parts(
-    manifest: Manifest, wheels: tuple[Wheel, ...], locked: tuple[Locked, ...], sizes: Mapping[str, int]
-) -> Manifest:
-    parts = dict.fromkeys(piece.part for wheel in wheels for piece in wheel.pieces)
-    return Manifest(
-        version=manifest.version,
-        tool_version=manifest.tool_version,
-        matrix=manifest.matrix,
-        target=manifest.target,
-        part_bytes=tuple((part, sizes[part]) for part in parts),
-        wheels=wheels,
-        locked=locked,
-        tool=manifest.tool,
-    )
+    sizes = dict((*earlier.part_bytes, *new.part_bytes))
+    parts = tuple((part, sizes[part]) for part in layout.in_order(tuple(wheels.values())))
+    return replace(new, part_bytes=parts, wheels=tuple(wheels.values()), locked=tuple(locked))

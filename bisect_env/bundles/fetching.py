@@ -72,6 +72,9 @@ class Place:
                 raise Stopped
             try:
                 sha256 = _arrive(source, unfinished, auth, stop, count)
+            except FileNotFoundError as error:
+                last = f"{error.filename} is not there"
+                break
             except requests.RequestException as error:
                 status = error.response.status_code if error.response is not None else None
                 last = f"HTTP {status}" if status is not None else type(error).__name__

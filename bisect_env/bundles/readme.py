@@ -14,13 +14,12 @@ SHA256SUMS they complete the first cells of the matrix first. The name of a part
 On the target, which needs Python {python} and nothing else:
 
 1. the tool:        python{python} -m venv venv && venv/bin/pip install --no-index --find-links {tool} 'bisect-env[nox]'
-2. what is here:    venv/bin/bisect-env unbundle manifest.json {parts}/*{suffix} --into unbundled
-                    (again whenever more parts have arrived; a carried part may then be removed)
+2. what is here:    venv/bin/bisect-env unbundle . --into unbundled
+                    (again whenever more parts have arrived; those taken in may be removed)
 3. the matrix:      cd {project} && ../venv/bin/bisect-env matrix {matrix} --bundle ../unbundled
 
-With nox (the environment of step 1 has all that the noxfile needs, so that nox makes none of its own):
-
-                    cd {project} && NOX_SCRIPT_MODE=none ../venv/bin/nox -s matrix -- {matrix} --bundle ../unbundled
+   or with nox:     cd {project} && ../venv/bin/nox -s matrix -- {matrix} --bundle ../unbundled
+                    (step 1 has installed all that the noxfile needs, so that nox makes no environment of its own)
 """
 
 
@@ -35,7 +34,6 @@ def readme(manifest: Manifest) -> str:
         count=len(sizes),
         largest=max(sizes, default=0),
         parts=PARTS,
-        suffix=SUFFIX,
         tool=TOOL,
         project=PROJECT,
     )

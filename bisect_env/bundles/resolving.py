@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bisect_env.bundles import targets
 from bisect_env.bundles.records import Locked, Target, key_of
@@ -14,6 +14,7 @@ from bisect_env.bundles.sources import Source, sources
 from bisect_env.environments import locks
 from bisect_env.environments.compiling import Compiler
 from bisect_env.environments.records import Unavailable
+from bisect_env.environments.requirements import local_path
 from bisect_env.environments.uv import Uv
 from bisect_env.matrix.cells import Cell, EnvironmentRequest
 
@@ -40,8 +41,15 @@ def resolve(
     found = pylock if isinstance(pylock, Unavailable) else sources(pylock, lock, targets.tags(target))
     if isinstance(found, Unavailable):
         return _unavailable(request, cells, found)
+    found = tuple(map(_measured, found))
     wheels = tuple(source.sha256 for source in found)
     return Resolved(Locked(key_of(request), cells, lock, None, wheels), found)
+
+
+def _measured(source: Source) -> Source:
+    """With the size of a folder's wheel, which ``pylock.toml`` does not tell."""
+    path = local_path(source.url)
+    return source if path is None or not path.exists() else replace(source, size=path.stat().st_size)
 
 
 def _unavailable(request: EnvironmentRequest, cells: tuple[str, ...], why: Unavailable) -> Resolved:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit, urlunsplit
 
 from packaging.tags import Tag
 from packaging.utils import canonicalize_name
@@ -26,7 +27,7 @@ class Source:
     size: int | None
     """Bytes; None where the index does not tell."""
     url: str = field(compare=False, repr=False)
-    """``https:`` or ``file:``. Without credentials, as uv's output is."""
+    """``https:`` or ``file:``, without credentials."""
 
 
 def sources(pylock: str, lock: Lock, tags: Iterable[Tag]) -> tuple[Source, ...] | Unavailable:
@@ -46,5 +47,11 @@ def sources(pylock: str, lock: Lock, tags: Iterable[Tag]) -> tuple[Source, ...] 
         if not sha256 or f"sha256:{sha256}" not in lock.text:
             words = f"{file_name(file)}: the index publishes no SHA-256 by which it could be proved on the target"
             return Unavailable("resolve", Reason.NO_SUCH_VERSION, words)
-        found.append(Source(file_name(file), name, version, sha256, file.get("size"), file["url"]))
+        found.append(Source(file_name(file), name, version, sha256, file.get("size"), _without_user(file["url"])))
     return tuple(found)
+
+
+def _without_user(url: str) -> str:
+    """The URL without what uv leaves of user and password: both come from the index choice."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

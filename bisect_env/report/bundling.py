@@ -147,7 +147,7 @@ def summary(bundle: Bundle, folder: Path, part_bytes: int, seconds: float) -> st
         lines.append(f"  Larger than a part, since the tool's wheels go whole: {', '.join(large)}")
     lines += [f"  {note}" for note in bundle.notes]
     lines.append(
-        f"Carry {MANIFEST}, tool/, project/ and the parts over (the order of SHA256SUMS completes the first cells first); "
+        f"Carry {MANIFEST}, tool/, project/ and the parts over (in the order of SHA256SUMS for the first cells first); "
         f"{folder / 'README.txt'} has the commands for the target."
     )
     return "\n".join(lines)
