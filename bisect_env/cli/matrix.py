@@ -22,6 +22,7 @@ from bisect_env.cli.common import STORE_FILE, Progress, complain, ends_cleanly, 
 from bisect_env.cli.selection import selected
 from bisect_env.engine.defaults import default_matrix
 from bisect_env.engine.forecast import forecast
+from bisect_env.engine.places import split
 from bisect_env.engine.results import Result
 from bisect_env.engine.run import Engine
 from bisect_env.engine.settings import Settings
@@ -34,6 +35,7 @@ from bisect_env.report import dry_run, machine, sections, table
 from bisect_env.report.progress import LineReporter, LiveReporter
 from bisect_env.store.database import Store
 from bisect_env.trials import gpu, reproducers
+from bisect_env.trials.machine import cores
 from bisect_env.verdicts.records import Headline
 
 VERDICTS = [headline.value.lower().replace(" ", "-") for headline in Headline]
@@ -112,6 +114,8 @@ def command(
     gpu.devices(gpus)  # Says now what is wrong with the selection.
     brought = None if bundle is None else Offline.open(bundle)
     matrix = _narrowed(load(chosen, brought or SimpleIndex()), patterns, trials, controls, at_once)
+    if not dry:
+        split(cores(), matrix.at_once)  # Says now whether there are too few.
     reproducer = reproducers.prepare(matrix.reproducer)
     settings = Settings(project_folder(root), seed, fresh, allow_busy, gpus, max_race_rate, brought)
     console = Console(file=cast("IO[str]", Progress()), highlight=False)
@@ -127,7 +131,7 @@ def command(
         if dry:
             engine.prepare()
             forecasts, needed, free = forecast(engine)
-            say(dry_run.describe(forecasts, needed, free))
+            say(dry_run.describe(forecasts, needed, free, matrix.stop_early))
             return ExitCode.PASSED
         versions = {"bisect-env": __version__, "python": sys.version.split()[0]}
         plan = (matrix.trials, matrix.controls, matrix.solo, matrix.stop_early)

@@ -10,7 +10,6 @@ from dataclasses import replace
 from bisect_env.engine import prepare, sessions
 from bisect_env.engine.grouping import Entrant, baseline_of, needs_rounds
 from bisect_env.engine.measuring import Measuring
-from bisect_env.engine.places import split
 from bisect_env.engine.plan import COUNTED
 from bisect_env.engine.progress import Reporter
 from bisect_env.engine.results import Result
@@ -23,7 +22,7 @@ from bisect_env.environments.uv import Uv
 from bisect_env.matrix.cells import Cell, Condition, EnvironmentRequest, Matrix
 from bisect_env.store.database import Store
 from bisect_env.store.trials import StoredTrial
-from bisect_env.trials import gpu, machine
+from bisect_env.trials import gpu
 from bisect_env.trials.records import Outcome, Reproducer, Side
 from bisect_env.verdicts.looks import Design, finished
 from bisect_env.verdicts.records import Headline, Verdict
@@ -37,11 +36,7 @@ CONTROLS = (
 
 
 class Engine:
-    """Runs a matrix. Not for more than one run; ``stop`` may be set from anywhere and ends it within a second.
-
-    Raises:
-        BadInput: more trials at once than CPU cores.
-    """
+    """Runs a matrix. Not for more than one run; ``stop`` may be set from anywhere and ends it within a second."""
 
     def __init__(
         self,
@@ -63,7 +58,6 @@ class Engine:
             solo=matrix.solo,
             stop_early=matrix.stop_early,
         )
-        split(machine.cores(), matrix.at_once)
         self.states = [CellState(cell) for cell in matrix.cells]
 
     def sweep(self) -> None:

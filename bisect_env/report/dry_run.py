@@ -12,8 +12,8 @@ from bisect_env.environments.records import Lock, Unavailable
 from bisect_env.report.rows import cut
 
 
-def describe(forecasts: Sequence[Forecast], disk_bytes: int, free_bytes: int) -> str:
-    """The cells as a table, then the totals."""
+def describe(forecasts: Sequence[Forecast], disk_bytes: int, free_bytes: int, stop_early: bool = True) -> str:
+    """The cells as a table, then the totals; ``stop_early`` as in the matrix."""
     rows = []
     for item in forecasts:
         if isinstance(item.lock, Unavailable):
@@ -24,7 +24,7 @@ def describe(forecasts: Sequence[Forecast], disk_bytes: int, free_bytes: int) ->
             download = "" if item.built or item.lock.download_bytes is None else size(item.lock.download_bytes)
         rows.append((item.cell.id, state, packages, download, item.trials_left))
     text = tabulate(rows, ["cell", "environment", "packages", "wheels", "trials to run"], disable_numparse=True)
-    return "\n".join([text, "", *_reasons(forecasts), *_totals(forecasts, disk_bytes, free_bytes)])
+    return "\n".join([text, "", *_reasons(forecasts), *_totals(forecasts, disk_bytes, free_bytes, stop_early)])
 
 
 def count(number: int, noun: str) -> str:
@@ -39,13 +39,14 @@ def _reasons(forecasts: Sequence[Forecast]) -> list[str]:
     return [*reasons, ""] if reasons else []
 
 
-def _totals(forecasts: Sequence[Forecast], disk_bytes: int, free_bytes: int) -> list[str]:
+def _totals(forecasts: Sequence[Forecast], disk_bytes: int, free_bytes: int, stop_early: bool) -> list[str]:
     to_build = {item.lock.address for item in forecasts if isinstance(item.lock, Lock) and not item.built}
     fetched = download_bytes([item.lock for item in forecasts if isinstance(item.lock, Lock) and not item.built])
     trials = sum(item.trials_left for item in forecasts)
+    early = " (a racing cell stops early)" if stop_early else ""
     lines = [
-        f"{count(len(forecasts), 'cell')}, {count(len(to_build), 'environment')} to build, at most "
-        f"{count(trials, 'trial')} to run (a racing cell stops early).",
+        f"{count(len(forecasts), 'cell')}, {count(len(to_build), 'environment')} to build, "
+        f"{'at most ' if stop_early else ''}{count(trials, 'trial')} to run{early}.",
     ]
     if to_build:
         lines.append(

@@ -9,7 +9,7 @@ import pytest
 from bisect_env.matrix.cells import IndexChoice
 from bisect_env.report.machine import SCHEMA, document
 from bisect_env.verdicts.records import Throughput
-from tests.report.build import laptop, lock, matrix
+from tests.report.build import laptop, lock, matrix, row, under
 
 
 def test_the_document_holds_what_the_table_rests_on() -> None:
@@ -53,3 +53,32 @@ def test_nothing_that_may_hold_credentials() -> None:
     )
     text = json.dumps(document([secret], matrix([secret]), 0.05))
     assert "hunter2" not in text and "HF_TOKEN" in text
+
+
+def test_comparisons_and_evidence_are_in_the_document() -> None:
+    none = under(row("2.11.0", "5.6.0", "FFFFFF", phase="backward"), "mitigation", "none")
+    quiet = under(row("2.11.0", "5.6.0", "......", exposures=30, at_once=10), "mitigation", "warmup")
+    rows = [
+        none,
+        quiet,
+        under(under(row("2.11.0", "5.6.0", "......", resets=1), "mitigation", "none"), "cache", "warm"),
+    ]
+    asked = replace(matrix(rows), trials=6, solo=0, stop_early=False, at_once=10)
+    found = json.loads(json.dumps(document(rows, asked, 0.05), allow_nan=False))
+    assert [found["matrix"][key] for key in ("solo", "stop_early", "at_once")] == [0, False, 10]
+    (group,) = found["mitigations"]
+    assert (group["none"], group["headline"], group["failed"]["k"]) == (none.cell.id, "RACE", 6)
+    (item,) = group["mitigated"]
+    assert (item["cell"], item["mitigation"], item["effect"], item["dense"]) == (
+        quiet.cell.id,
+        "warmup",
+        "cleared",
+        False,
+    )
+    assert item["p_value"] == pytest.approx(1 / 924) and item["bound"] == pytest.approx(1 - 0.05 ** (1 / 6))
+    assert [entry["cache"] for entry in found["caches"][0]] == ["cold", "warm"]
+    trial = found["cells"][0]["trials"][0]
+    assert (trial["resets"], trial["phase"], trial["only_repeat"]) == (0, "backward", None)
+    assert found["cells"][2]["trials"][0]["resets"] == 1
+    assert found["cells"][1]["verdict"]["exposures_per_trial"] == 30
+    assert found["cells"][1]["trials"][0]["at_once"] == 10

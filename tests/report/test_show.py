@@ -2,11 +2,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from bisect_env.environments.records import Environment
 from bisect_env.report import show
-from bisect_env.trials.records import Device, Outcome, Side
-from tests.report.build import laptop, lock, row
+from bisect_env.store.runs import StoredRun
+from bisect_env.trials.records import Device, Outcome, Round, Side, Utilisation
+from bisect_env.verdicts.samples import Placed
+from bisect_env.verdicts.verdict import judge
+from tests.report.build import SIX, laptop, lock, row
 from tests.verdicts.build import FX, SUBGRAPH, failure, paths, record
 
 TRIAL = """\
@@ -100,6 +106,59 @@ def test_a_trial_in_full() -> None:
     assert text.startswith(TRIAL) and text.endswith("line 99") and "line 39\n" not in text
     text = show.trial(found, lock())
     assert "lock.txt)\n  torch==2.14.1" in text and "sha256" not in text
+
+
+def test_a_trial_of_timed_rounds() -> None:
+    text = show.trial(
+        record(
+            Side.ROUNDS,
+            rounds=(Round(0, 4000, 2.0, 5.0), Round(1, 100, 0.0, 6.0)),
+            utilisation=(Utilisation("attention", 2e12, 1.0, 4e12), Utilisation("step", 1e12, 0.0, 4e12)),
+        )
+    )
+    assert "round 0                 4000 tokens in 2.000 s, 2.0k tokens/s" in text
+    assert "round 1                 100 tokens in 0.000 s\n" in text
+    assert "utilisation, attention  2e+12 operations in 1 s, of 4e+12 a second at most (50 %)" in text
+    assert "utilisation, step       1e+12 operations in 0 s, of 4e+12 a second at most\n" in text + "\n"
+
+
+def test_what_decides_whether_a_trial_counts() -> None:
+    odd = record(Side.THREADS, Outcome.FAILED, id="t1", resets=2, phase="backward", at_once=10)
+    text = show.trial(odd)
+    assert "side by side     at most 10 trials" in text
+    assert "resets           2 of the compiled state, before its end" in text
+    assert "failed in        backward" in text
+    again = record(Side.THREADS, only_repeat=2)
+    assert "only repeat      2" in show.trial(again)
+    shown = laptop()[0]
+    lines = show.cell(replace(shown, samples=[Placed(odd, 0), Placed(again, 0)])).splitlines()
+    assert any("t1  after 2 resets, in backward  RuntimeError" in line for line in lines)
+    assert any(line.endswith("repeat 2 alone") for line in lines)
+
+
+def test_utilisation_and_exposures_of_a_cell() -> None:
+    used = (Utilisation("attention", 2e12, 1.0, 4e12),)
+    shown = row("2.11.0", "4.52.4", "F.....", exposures=30)
+    timed = record(Side.ROUNDS, utilisation=used, rounds=(Round(0, 4000, 2.0, 5.0), Round(1, 4200, 2.0, 7.0)))
+    text = show.cell(replace(shown, verdict=judge([*shown.samples, Placed(timed, 0)], SIX)))
+    assert "exposures               180 calls while another thread compiled, 30 a trial, 180 a failure" in text
+    assert "utilisation, attention  50 % of the measured matrix-product ceiling" in text
+    assert "2 rounds in 1 session)" in text
+
+
+@pytest.mark.parametrize(
+    ("plan", "text"),
+    [
+        (
+            {"trials": 12, "controls": 6, "solo": 0, "stop_early": False},
+            "12 threaded, 6 serial, 0 solo trials a cell, no",
+        ),
+        ({"trials": 12, "controls": 6}, "12 threaded, 6 serial, 6 solo trials a cell\n"),
+        ({}, "unknown\n"),
+    ],
+)
+def test_a_run_says_what_it_planned(plan: dict[str, Any], text: str) -> None:
+    assert f"planned       {text}" in show.run(StoredRun("r1", "m", "m.yaml", (), 0, (), 1.0, **plan)) + "\n"
 
 
 CELL = """\
