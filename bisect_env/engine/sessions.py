@@ -111,6 +111,7 @@ def _leased(bench: Bench, count: int, sessions: int) -> Iterator[list[tuple[Devi
         for places in range(sessions if count else 1, 0, -1):
             lease = leases.lease(
                 count * places,
+                apart=count == 1,
                 allow_busy=bench.settings.allow_busy,
                 timeout=PATIENCE if places > 1 else None,
                 stop=bench.stop,
