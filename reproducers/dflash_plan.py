@@ -154,10 +154,11 @@ def loss_chunk(vocab: int, rows: int) -> int:
 def predicted(one: Memory, residents: int, active: int) -> dict[str, int]:
     """Peak bytes of a device with ``residents`` drafters on it, ``active`` of them working at the same time.
 
-    ``fused`` takes every active thread at its own peak, which they need not reach together. Unfused attention holds
-    its scores only while Python is inside the call, and autograd has one thread a device: ``dense`` adds one backward
-    and, beside it, one forward of another thread. (Measured on an H200 for three threads of 16 heads, 4096 queries and
-    8192 keys: 16 GiB more, eight float32 score matrices.)
+    ``fused`` takes every active thread at its own peak, which they need not reach together: an upper bound. Unfused
+    attention holds its scores only while Python is inside the call, and autograd has one thread a device: ``dense``
+    adds one backward and, beside it, one forward of another thread. (Measured on an H200, medium, three residents:
+    5.8 GB fused and 18.3 GB dense with one active, where 7.0 and 17.8 are predicted; 9.8 to 10.5 GB fused with three
+    active, where 12.3 is predicted, and 16 GiB more dense, eight float32 score matrices.)
     """
     fused = residents * one.resident + active * one.transient
     return {"fused": fused, "dense": fused + one.backward_scores + (active > 1) * one.forward_scores}
