@@ -60,10 +60,19 @@ if side == "threads" and draw < fate.get("hang", 0):
     time.sleep(600)
 if side == "threads" and draw < fate.get("pause", 0):
     time.sleep(1.8)
-if side == "threads" and draw < fate.get("race", 0):
+if side == "threads" and draw < fate.get("race", 0) and condition.get("mitigation", "none") == "none":
     fail("tracing flag was set")
 if side == "threads" and not warm and fate.get("cold_race"):
     fail("tracing flag was set by a compile")
+while side == "threads" and draw < fate.get("crawl", 0):
+    say("alive")
+    time.sleep(0.05)
+if side == "threads" and "late" in fate:
+    only = condition.get("only_repeat")
+    for index, resets in ((0, 0), (1, 1)) if only is None else ((only, 0),):
+        say("repeat", index=index, resets=resets)
+    if only is None or fate["late"] == "confirmed":
+        fail("tracing flag was set after a reset")
 for step in range(3):
     say("step", thread="w0", tokens=fate.get("tokens", 1000), seconds=0.01, warm=True)
     time.sleep(0.01)
@@ -97,7 +106,13 @@ class World:
         return self.folder / ".bisect-env"
 
     def torch(self, version: str, files: Mapping[str, str] | None = None, **fate: object) -> Path:
-        """Offer a torch: ``race``, ``hang`` and ``pause`` are chances that a threaded trial fails, hangs or is slow."""
+        """Offer a torch: ``race``, ``hang`` and ``pause`` are chances that a threaded trial fails, hangs or is slow.
+
+        Under a ``mitigation`` in the condition that is not ``none`` it does not fail.
+
+        ``crawl``: the chance that it never ends and goes on saying so. ``late``: it fails after a reset, and alone in a
+        fresh process only when that is ``confirmed``.
+        """
         cuda = version.partition("+cu")[2]
         variant = f"{cuda[:-1]}.{cuda[-1]}" if cuda else None
         contents = {
