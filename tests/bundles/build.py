@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import random
+import threading
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
-from bisect_env.bundles import layout, manifest
+from bisect_env.bundles import layout, manifest, resolving
 from bisect_env.bundles.having import record_of
 from bisect_env.bundles.records import PARTS, Locked, Manifest, Target, Wheel, key_of
 from bisect_env.environments.records import Lock
-from bisect_env.matrix.cells import EnvironmentRequest
+from bisect_env.environments.uv import Uv
+from bisect_env.matrix.cells import EnvironmentRequest, Matrix
 from tests.support.environments import INTERPRETER, lock_of, name_and_version
 
 TARGET = Target(".".join(INTERPRETER.version.split(".")[:2]), "x86_64-manylinux_2_17")
@@ -43,18 +46,6 @@ def delivery(
     folder: Path, cells: Sequence[Sequence[Path]], part_bytes: int = PART, installed: Collection[str] = ()
 ) -> Manifest:
     """Writes a bundle's folder: one lock a cell, whose wheels are given; the names in ``installed`` left out."""
-    paths = {sha256(path.read_bytes()): path for cell in cells for path in cell}
-    left_out = {sha for sha, path in paths.items() if name_and_version(path)[0] in installed}
-    contents = {}
-    for content in layout.cut(
-        [(sha, path.stat().st_size) for sha, path in paths.items() if sha not in left_out], part_bytes
-    ):
-        data = b"".join(paths[run.wheel].read_bytes()[run.offset : run.offset + run.length] for run in content)
-        contents[sha256(data)] = (content, data)
-    (folder / PARTS).mkdir(parents=True, exist_ok=True)
-    for part, (_, data) in contents.items():
-        (folder / PARTS / f"{part}.part").write_bytes(data)
-    pieces = layout.pieces((part, content) for part, (content, _) in contents.items())
     locked = []
     for cell in cells:
         lock: Lock = lock_of(*cell)
@@ -62,6 +53,35 @@ def delivery(
         shas = tuple(sha256(path.read_bytes()) for path in order)
         label = "_".join("-".join(name_and_version(path)) for path in cell)
         locked.append(Locked(key_of(request_for(*cell)), (label,), lock, None, shas))
+    return write(folder, locked, [path for cell in cells for path in cell], part_bytes, installed)
+
+
+def resolved(folder: Path, matrix: Matrix, wheels: Path, uv: Uv, **options: Any) -> Manifest:
+    """Writes a bundle's folder for a matrix whose index has the files in ``wheels``, resolved as for another host."""
+    found = resolving.resolve_all(matrix.cells, TARGET, uv, threading.Event(), lambda resolved, seconds: None)
+    paths = [wheels / source.filename for each in found for source in each.sources]
+    return write(folder, [each.locked for each in found], paths, **options)
+
+
+def write(
+    folder: Path,
+    locked: Sequence[Locked],
+    needed: Sequence[Path],
+    part_bytes: int = PART,
+    installed: Collection[str] = (),
+) -> Manifest:
+    """Writes a bundle's folder."""
+    paths = {sha256(path.read_bytes()): path for path in needed}
+    left_out = {sha for sha, path in paths.items() if name_and_version(path)[0] in installed}
+    brought = [(sha, path.stat().st_size) for sha, path in paths.items() if sha not in left_out]
+    contents = {}
+    for content in layout.cut(brought, part_bytes):
+        data = b"".join(paths[run.wheel].read_bytes()[run.offset : run.offset + run.length] for run in content)
+        contents[sha256(data)] = (content, data)
+    (folder / PARTS).mkdir(parents=True, exist_ok=True)
+    for part, (_, data) in contents.items():
+        (folder / PARTS / f"{part}.part").write_bytes(data)
+    pieces = layout.pieces((part, content) for part, (content, _) in contents.items())
     made = Manifest(
         version=1,
         tool_version="0",

@@ -132,7 +132,9 @@ def test_good_parts_of_a_wrong_manifest_show_no_wheel(bundle: Path, big: Path, t
     assert len(standing(found).missing_parts()) > 3
 
 
-def test_a_second_delivery_adds_to_the_first(bundle: Path, big: Path, small: Path, wheels: Wheels, tmp_path: Path) -> None:
+def test_a_second_delivery_adds_to_the_first(
+    bundle: Path, big: Path, small: Path, wheels: Wheels, tmp_path: Path
+) -> None:
     dest = tmp_path / "dest"
     take(dest, bundle)
     other = wheels.wheel("big", "2.0", files={"big/data.bin": noise(3, 5000)})
