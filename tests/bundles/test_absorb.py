@@ -262,7 +262,7 @@ def test_a_full_disk_loses_nothing(bundle: Path, big: Path, small: Path, tmp_pat
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (6000, limits[1]))
     try:
-        with pytest.raises(InfrastructureError, match="the disk is full.*give the same command again"):
+        with pytest.raises(InfrastructureError, match=r"the disk is full.*give the same command again"):
             take(dest, *parts_in(bundle))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -111,7 +111,7 @@ def test_missing_parts_are_counted_and_named(alpha: Path, beta: Path, tmp_path: 
 
 
 def test_a_folder_without_a_manifest_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="has no manifest.json"):
+    with pytest.raises(BadInput, match=r"has no manifest\.json"):
         Offline.open(tmp_path)
 
 

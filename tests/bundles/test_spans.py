@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,7 +29,7 @@ def test_added_is_there_sorted_and_apart(ends: list[tuple[int, int]]) -> None:
     found = built(ends)
     assert numbers(found) == numbers(tuple(ends))
     assert all(start < end for start, end in found)
-    assert all(first[1] < second[0] for first, second in zip(found, found[1:], strict=False))
+    assert all(first[1] < second[0] for first, second in pairwise(found))
 
 
 @given(st.lists(ENDS), ENDS)
