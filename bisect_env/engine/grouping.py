@@ -128,13 +128,22 @@ def _split(
     if not others:
         return [Session(baseline, ())], []
     for count in range(1, len(others) + 1):
-        bounds = [len(others) * number // count for number in range(count + 1)]
-        sessions = [Session(baseline, tuple(others[a:b])) for a, b in pairwise(bounds)]
+        sessions = _even(baseline, others, count)
         if all(_fits(session, most, memory) for session in sessions):
             return sessions, []
     fitting = [_fits(session, most, memory) for session in sessions]
     together = [session for session, fits in zip(sessions, fitting, strict=True) if fits]
     return together, [session.others[0] for session, fits in zip(sessions, fitting, strict=True) if not fits]
+
+
+def halves(session: Session) -> tuple[Session, ...]:
+    """The session in two, each with the baseline; as it is when it has a single other cell."""
+    return tuple(_even(session.baseline, session.others, min(2, max(1, len(session.others)))))
+
+
+def _even(baseline: Entrant | None, others: Sequence[Entrant], count: int) -> list[Session]:
+    bounds = [len(others) * number // count for number in range(count + 1)]
+    return [Session(baseline, tuple(others[a:b])) for a, b in pairwise(bounds)]
 
 
 def _fits(session: Session, most: int, memory: int | None) -> bool:

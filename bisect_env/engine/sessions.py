@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import repeat
 
-from bisect_env.engine.grouping import UNKNOWN, Entrant, Session, plan, turns, waves
+from bisect_env.engine.grouping import UNKNOWN, Entrant, Session, halves, plan, turns, waves
+from bisect_env.engine.places import split
 from bisect_env.engine.plan import seed_of, silence_limit
 from bisect_env.engine.progress import Reporter
 from bisect_env.engine.timed_process import STARTING, TimedProcess, pause
@@ -90,10 +92,11 @@ def _measure(
     while wave:
         with _leased(bench, count, len(wave)) as places:
             now, wave = wave[: len(places)], wave[len(places) :]
-            count_of = sum(len(session.entrants) for session in now)
-            reporter.note(f"rounds: {count_of} processes start side by side, and then compute in turn")
+            processes = sum(len(session.entrants) for session in now)
+            reporter.note(f"rounds: {processes} processes start side by side, and then compute in turn")
+            cores = _cores(processes, count > 0)
             running = [
-                _prepared(bench, session, block + number, devices)
+                _prepared(bench, session, block + number, devices, cores)
                 for number, (session, devices) in enumerate(zip(now, places, strict=True))
             ]
             block += len(now)
@@ -131,12 +134,25 @@ def _leased(bench: Bench, count: int, sessions: int) -> Iterator[list[tuple[Devi
             yield [()] * sessions
 
 
-def _prepared(bench: Bench, session: Session, block: int, devices: tuple[Device, ...]) -> _Running:
+def _cores(processes: int, on_gpu: bool) -> Iterator[tuple[int, ...]]:
+    """The cores on which each process starts: a share where there are enough. On a CPU the libraries divide the rounds'
+    work by the cores that they find at their start, so that all get all.
+    """
+    every = machine.cores()
+    if on_gpu and processes <= len(every):
+        return iter(split(machine.neighbours(every), processes))
+    return repeat(every, processes)
+
+
+def _prepared(
+    bench: Bench, session: Session, block: int, devices: tuple[Device, ...], cores: Iterator[tuple[int, ...]]
+) -> _Running:
     entrants = session.entrants
     # One seed for all: they are compared, so they do the same work.
     seed = seed_of(bench.settings.seed, entrants[0].cell, block)
     processes = [
-        TimedProcess(bench, entrant, devices, len(entrants), seed, _silence(bench, entrant)) for entrant in entrants
+        TimedProcess(bench, entrant, devices, len(entrants), seed, _silence(bench, entrant), next(cores))
+        for entrant in entrants
     ]
     return _Running(session, block, devices, processes, gpu.health(devices), set())
 
@@ -186,9 +202,13 @@ def _take_turns(bench: Bench, running: _Running) -> None:
 
 
 def _stored(bench: Bench, running: _Running, reporter: Reporter, keep: Keep) -> list[Session]:
-    """Store a session's records; the session to run again, with those of its cells that need it."""
+    """Store a session's records; sessions to run again, with those of its cells that need it.
+
+    Memory that did not suffice for all together may do for half of them.
+    """
     foreign = () if bench.settings.allow_busy else gpu.foreign_processes(running.devices, own=())
     lost: list[Entrant] = []
+    crowded = False
     for process in running.processes:
         cell = process.entrant.cell
         records = [_completed(record, running, foreign) for record in process.records]
@@ -196,12 +216,14 @@ def _stored(bench: Bench, running: _Running, reporter: Reporter, keep: Keep) -> 
             bench.store.put_trial(record, cell.key, bench.run_id, running.block, bench.reproducer.content_hash)
             keep(cell, StoredTrial(record, running.block, bench.run_id))
             reporter.trial_ended(cell, record, _note(record, record is records[-1]))
-        if records[-1].outcome is Outcome.INFRA and not records[-1].aborted:
+        crowded |= records[-1].outcome is Outcome.OOM and len(running.processes) > 1
+        if records[-1].outcome in (Outcome.INFRA, Outcome.OOM) and not records[-1].aborted:
             lost.append(process.entrant)
     session = running.session
     if running.slowed or session.baseline in lost:
-        return [session]
-    return [replace(session, others=tuple(lost))] if lost else []
+        return list(halves(session) if crowded else (session,))
+    again = replace(session, others=tuple(lost))
+    return list(halves(again) if crowded else (again,)) if lost else []
 
 
 def _completed(record: TrialRecord, running: _Running, foreign: Sequence[str]) -> TrialRecord:

@@ -25,20 +25,38 @@ TURN = 0.005
 
 
 class TimedProcess:
-    """A cell's process on the side ``rounds``. Used by one thread; :meth:`close` it whatever happened."""
+    """A cell's process on the side ``rounds``. Used by one thread; :meth:`close` it whatever happened.
+
+    Args:
+        devices: GPUs of its session.
+        at_once: processes of its session.
+        seed: the session's: they all do the same work.
+        silence: seconds without an event, and without waiting for its turn, after which it hangs.
+        cores: those that it starts on. With a share of its own it neither disturbs the others' starts, nor begins as
+            many compiler processes as the machine has cores. For its rounds it gets all, as everybody does: on cores
+            farther from the GPU one would be slower than another.
+    """
 
     def __init__(
-        self, bench: Bench, entrant: Entrant, devices: tuple[Device, ...], at_once: int, seed: int, silence: float
+        self,
+        bench: Bench,
+        entrant: Entrant,
+        devices: tuple[Device, ...],
+        at_once: int,
+        seed: int,
+        silence: float,
+        cores: tuple[int, ...],
     ) -> None:
         self.entrant = entrant
         self.records: list[TrialRecord] = []
         """Of all starts; the last one's is that of the rounds."""
         self._bench, self._devices, self._at_once = bench, devices, at_once
-        self._seed, self._silence = seed, silence
+        self._seed, self._silence, self._cores = seed, silence, cores
         self._tries = list(starts(entrant))
         self._repeated = False
         self._stack = ExitStack()
         self._future: Future[TrialRecord] | None = None
+        self._pid: int | None = None
         self._next = 0
 
     def start(self, pool: Executor) -> None:
@@ -51,7 +69,7 @@ class TimedProcess:
         condition = entrant.cell.condition
         if warmed:
             condition = Condition.of({**condition.as_dict(), "mitigation": "warmup"})
-        self._warmed, self._turns, self._next = warmed, folder / "turns", 0
+        self._warmed, self._turns, self._next, self._pid = warmed, folder / "turns", 0, None
         spec = TrialSpec(
             id=folder.name,
             environment=entrant.environment.lock.address,
@@ -67,14 +85,16 @@ class TimedProcess:
             variables=entrant.cell.variables,
             pass_env=bench.matrix.pass_env,
             devices=self._devices,
-            # All of them, for everyone: cores of their own would make one process faster than another.
-            cores=machine.cores(),
+            cores=self._cores,
             warm_cache=cache_to_copy(bench, entrant.cell, entrant.environment),
             turns=self._turns,
             at_once=self._at_once,
         )
         self._watch = EventsWatch(Folders(folder).events, time.monotonic(), self._turns)
-        self._future = pool.submit(runner.run, spec, bench.stop, machine.facts)
+        self._future = pool.submit(runner.run, spec, bench.stop, machine.facts, began=self._began)
+
+    def _began(self, pid: int) -> None:
+        self._pid = pid
 
     @property
     def ended(self) -> bool:
@@ -83,7 +103,11 @@ class TimedProcess:
 
     def settled(self, pool: Executor) -> bool:
         """Whether it waits for its first turn, or has failed for good; a start that failed is followed by the next."""
-        if self._future is None or self._waits(0):
+        if self._future is None:
+            return True
+        if self._waits(0):
+            if self._pid is not None:
+                machine.move(self._pid, machine.cores())
             return True
         if not self._future.done():
             return False
@@ -92,6 +116,9 @@ class TimedProcess:
             self._repeated = True
             self._begin(pool, self._warmed)
             return False
+        if record.outcome is Outcome.HANG:
+            # Everybody waits for it, and a hang takes long to be told.
+            self._tries = [warmed for warmed in self._tries if warmed]
         if record.outcome in (Outcome.FAILED, Outcome.HANG) and self._tries:
             self.start(pool)
             return False
@@ -137,6 +164,8 @@ class TimedProcess:
     def _take(self) -> TrialRecord:
         assert self._future is not None
         record, self._future = self._future.result(), None
+        if record.rounds:
+            record = replace(record, cores=machine.cores())
         if self._warmed:
             record = replace(record, extra=(*record.extra, (WARMED, "by one thread alone, since it fails without")))
         self.records.append(record)

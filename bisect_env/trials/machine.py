@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
+
 from bisect_env.errors import InfrastructureError
 
 Facts = tuple[tuple[str, str], ...]
@@ -32,6 +34,19 @@ def neighbours(numbers: Sequence[int]) -> tuple[int, ...]:
         return (int(package), int(core), number) if known else (0, number, number)
 
     return tuple(sorted(numbers, key=place))
+
+
+def move(pid: int, numbers: Sequence[int]) -> None:
+    """Let a process, all that descends from it, and every thread of them run on exactly these cores from now on.
+
+    Linux binds threads, not processes; a thread begun meanwhile has its creator's cores. What has ended is left out.
+    """
+    with suppress(psutil.Error):
+        main = psutil.Process(pid)
+        for process in (main, *main.children(recursive=True)):
+            with suppress(psutil.Error, OSError):
+                for thread in process.threads():
+                    os.sched_setaffinity(thread.id, numbers)
 
 
 def free_bytes(path: Path) -> int:

@@ -48,7 +48,11 @@ class _Ran:
 
 
 def run(
-    spec: TrialSpec, stop: threading.Event, facts: Callable[[], HostFacts] | None = None, keep: bool = False
+    spec: TrialSpec,
+    stop: threading.Event,
+    facts: Callable[[], HostFacts] | None = None,
+    keep: bool = False,
+    began: Callable[[int], None] | None = None,
 ) -> TrialRecord:
     """Run a trial and return its record. Its folder is removed afterwards, whatever happened.
 
@@ -57,6 +61,7 @@ def run(
         stop: once it is set, the trial is killed and :class:`Stopped` raised.
         facts: asked for facts of the host before and after; what differs afterwards is added as ``NAME after``.
         keep: leave the folder, for its compile cache or for somebody to look at.
+        began: is told the number of the trial's process once it runs.
 
     Raises:
         Stopped: ``stop`` was set.
@@ -68,7 +73,7 @@ def run(
     try:
         try:
             isolation = _prepare(spec, folders)
-            ran = _run(spec, folders, isolation, stop)
+            ran = _run(spec, folders, isolation, stop, began)
             text = _written(folders.events)
         except (OSError, CannotStart, SupervisorLost) as error:
             return _not_run(spec, error, before)
@@ -114,16 +119,24 @@ def _prepare(spec: TrialSpec, folders: Folders) -> Isolation:
     return isolate(spec, os.environ, compiler_folders(os.environ.get("PATH", "")), driver)
 
 
-def _run(spec: TrialSpec, folders: Folders, isolation: Isolation, stop: threading.Event) -> _Ran:
+def _run(
+    spec: TrialSpec,
+    folders: Folders,
+    isolation: Isolation,
+    stop: threading.Event,
+    began: Callable[[int], None] | None,
+) -> _Ran:
     first, *rest = spec.reproducer.command
     command = [str(spec.python) if first == "python" else first, *rest]
     capture = Capture((spec.reproducer.fail_pattern, spec.reproducer.skip_pattern))
     kind = table = ""
     with Process(command, folders.work, isolation.variables, capture, spec.cores) as process:
-        started, began = time.time(), time.monotonic()
-        expiry = _watch(spec, folders, process, stop, began)
+        started, clock = time.time(), time.monotonic()
+        if began is not None:
+            began(process.pid)
+        expiry = _watch(spec, folders, process, stop, clock)
         status = process.status
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - clock
         if expiry:
             kind, table = _examine(process, folders.events, spec.reproducer.protocol)
         process.end(GRACE if expiry else 0.0)

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bisect_env.engine import sessions
+from bisect_env.engine import places, sessions
 from bisect_env.engine.grouping import Entrant, needs_rounds
 from bisect_env.engine.progress import Reporter
 from bisect_env.engine.settings import Settings
@@ -23,7 +23,7 @@ from bisect_env.environments.records import Environment, Interpreter, Lock
 from bisect_env.matrix.cells import Cell, Condition, EnvironmentRequest, Limits, Matrix, ReproducerChoice
 from bisect_env.store.database import Store
 from bisect_env.store.trials import StoredTrial
-from bisect_env.trials import gpu
+from bisect_env.trials import gpu, machine
 from bisect_env.trials.records import Outcome, Reproducer, Side, TrialRecord
 from bisect_env.verdicts.samples import by_side
 from bisect_env.verdicts.throughput import SLOWED, WARMED, throughput
@@ -62,6 +62,11 @@ warmed = condition["mitigation"] == "warmup"
 if (fate.get("races") and not warmed) or (fate.get("races once") and first("raced")) or fate.get("broken"):
     say("failure", thread="w0", type="RuntimeError", message="tracing", module="torch.fx", phase="first call")
     sys.exit(1)
+if fate.get("memory once") and first("memory"):
+    say("failure", thread="w0", type="OutOfMemoryError", message="CUDA out of memory")
+    sys.exit(1)
+if fate.get("hangs cold") and not warmed:
+    time.sleep(60)
 if fate.get("killed once") and first("killed"):
     os.kill(os.getpid(), 9)
 index = 0
@@ -77,6 +82,7 @@ while True:
         time.sleep(60)
     began = time.perf_counter()
     compute(f"round {index}", 0.01)
+    say("note", key="cores", value=len(os.sched_getaffinity(0)))
     say("round", index=index, tokens=fate["tokens"], seconds=0.01)
     index += 1
 compute("utilisation", 0.05)
@@ -252,6 +258,44 @@ def test_what_is_no_fault_of_the_cell_is_tried_once_more(table: Table) -> None:
     assert [sample.record.outcome.value for sample in found["killed"]] == ["infra", "clean"]
     assert len({sample.block for trials in found.values() for sample in trials}) == 1
     assert len(last(found, "killed").rounds) == 4
+
+
+def test_a_hanging_start_is_warmed_up_at_once(table: Table) -> None:
+    table.limits = Limits(trial=30.0, silence=0.4, first_silence=0.4)
+    table.add("base")
+    table.add("hanging", **{"hangs cold": True})
+    found = table.run()
+    assert [sample.record.outcome.value for sample in found["hanging"]] == ["hang", "clean"]
+    assert WARMED in dict(last(found, "hanging").extra)
+
+
+def test_where_memory_does_not_suffice_half_of_them_try_again(table: Table) -> None:
+    table.add("base")
+    for name in "abc":
+        table.add(name, **({"memory once": True} if name != "c" else {}))
+    found = table.run()
+    assert {name: [(s.block, s.record.outcome.value) for s in trials] for name, trials in found.items()} == {
+        "base": [(0, "clean"), (1, "clean"), (2, "clean")],
+        "a": [(0, "oom"), (1, "clean")],
+        "b": [(0, "oom"), (2, "clean")],
+        "c": [(0, "clean")],
+    }
+
+
+def test_a_start_has_its_share_of_the_cores_and_a_round_has_all(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    every = machine.cores()
+    if len(every) < 2:
+        pytest.skip("one core cannot be shared")
+    assert list(sessions._cores(3, on_gpu=False)) == [every] * 3, "on a CPU they are what the rounds run on"
+    assert len({each for share in sessions._cores(2, on_gpu=True) for each in share}) == len(every) // 2 * 2
+    # As on a GPU, which only decides that there are shares at all.
+    monkeypatch.setattr(sessions, "_cores", lambda count, on_gpu: iter(places.split(every, count)))
+    table.add("base")
+    table.add("a")
+    found = table.run()
+    for name in ("base", "a"):
+        noted = [value for key, value in last(found, name).extra if key == "cores"]
+        assert noted == [str(len(every))] * len(last(found, name).rounds) and last(found, name).cores == every
 
 
 def test_a_throttled_session_is_run_again_once(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -66,3 +68,28 @@ def test_the_tightest_cgroup_limit_on_the_way_up_counts(tmp_path: Path, monkeypa
     (tmp_path / "memory.max").write_text("max\n")
     assert machine._limits(job) == [("cgroup cpu limit cores", "2.50"), ("cgroup memory limit MiB", "8192")]
     assert machine._limits(tmp_path) == []
+
+
+def test_moving_a_process_moves_its_threads_and_its_children() -> None:
+    body = """
+import subprocess, sys, threading
+child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+stop = threading.Event()
+threading.Thread(target=stop.wait).start()
+print(child.pid, flush=True)
+input()
+stop.set()
+"""
+    every = machine.cores()
+    process = subprocess.Popen([sys.executable, "-c", body], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        machine.move(process.pid, every[:1])
+        tasks = [int(task.name) for pid in (process.pid, child) for task in Path(f"/proc/{pid}/task").iterdir()]
+        assert len(tasks) == 3 and all(os.sched_getaffinity(task) == {every[0]} for task in tasks)
+        machine.move(process.pid, every)
+        assert all(os.sched_getaffinity(task) == set(every) for task in tasks)
+    finally:
+        process.communicate("\n", timeout=10)
+    machine.move(process.pid, every)
