@@ -49,6 +49,8 @@ class Mitigated:
     """One-sided 95 % upper bound of that rate."""
     p_value: float | None
     """One-sided exact test: do more trials fail without the mitigation?"""
+    missing: int
+    """Planned threaded trials that are not in yet."""
     throughput: Throughput | None
     """Its ratio is that to the cell without a mitigation."""
 
@@ -102,6 +104,7 @@ def _compare(none: Row, row: Row, planned: int) -> Mitigated:
         own,
         None if own is None else upper_bound(own.k, own.n),
         None if own is None or before is None else fisher_greater(before.k, before.n, own.k, own.n),
+        max(0, planned - (own.n if own is not None else 0)),
         throughput(by_side(row.samples), by_side(_beside(row, none))),
     )
 

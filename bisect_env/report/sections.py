@@ -65,6 +65,8 @@ def result(found: Mitigated) -> str:
         return f"{found.effect}, but dense"
     if found.effect is Effect.NOT_CLEARED and found.failed is not None and found.failed.k == 0:
         return f"{found.effect} ({headline})"
+    if found.effect is Effect.UNSURE and found.missing:
+        return f"{found.effect} ({found.missing} trials to come)"
     if found.effect is Effect.UNSURE and found.p_value is not None and headline is not Headline.UNSURE:
         return f"{found.effect} (p = {found.p_value:.2g})"
     return found.effect.value

@@ -82,7 +82,12 @@ def gather(records: Records, design: Design, reference: Records | None, warmed: 
         stopped_early=stopped is not None and len(sides.threads) < design.trials,
         stopped_at=stopped,
         infra=sides.infra,
-        marks=_marks(threads, serial, speed) + _marks_of_rounds(timed) + _marks_of_company(threads + serial + solo),
+        marks=(
+            *_marks(threads, serial, speed),
+            *_marks_of_resets(sides, threads),
+            *_marks_of_rounds(timed),
+            *_marks_of_company(threads + serial + solo),
+        ),
         utilisation=_utilisation(timed),
     )
     base = _with_exposures(base, threads)
@@ -173,6 +178,19 @@ def _marks_of_rounds(timed: Sequence[TrialRecord]) -> tuple[str, ...]:
         first = next((f": {record.failures[0].signature}" for record in failed if record.failures), "")
         marks.append(f"{len(failed)} of {len(timed)} processes of timed rounds failed, which are not counted{first}")
     return tuple(marks)
+
+
+def _marks_of_resets(sides: Sides, threads: Sequence[TrialRecord]) -> tuple[str, ...]:
+    """What became of the failures that a reset may have caused."""
+    doubted = sum(sample.record.side is Side.THREADS for sample in sides.undecided)
+    if not doubted:
+        return ()
+    again = [record for record in threads if record.only_repeat is not None]
+    failed = sum(record.outcome in BAD for record in again)
+    return (
+        f"{doubted} threaded trial{'s' if doubted > 1 else ''} failed only after a reset, which is not counted; the same "
+        f"repeat alone in a fresh process, which counts instead, failed in {failed} of {len(again)}",
+    )
 
 
 def _marks_of_company(scored: Sequence[TrialRecord]) -> tuple[str, ...]:

@@ -52,6 +52,8 @@ class Sides:
     infra: int
     rounds: tuple[Sample, ...] = ()
     """Timed, never counted."""
+    undecided: tuple[Sample, ...] = ()
+    """Of every side: failures after a reset, whose fresh process counts in their place."""
 
     @property
     def scored(self) -> tuple[Sample, ...]:
@@ -68,6 +70,7 @@ def by_side(records: Records) -> Sides:
     """Sort trials by side and block."""
     sides: dict[Side, list[Sample]] = {side: [] for side in Side}
     infra = 0
+    undecided: list[Sample] = []
     taken: Counter[Side] = Counter()
     for item in records:
         sample: Sample = Placed(item, taken[item.side]) if isinstance(item, TrialRecord) else item
@@ -75,6 +78,7 @@ def by_side(records: Records) -> Sides:
             infra += sample.record.side in _SCORED
             continue
         if sample.record.undecided:
+            undecided.append(sample)
             continue
         taken[sample.record.side] += 1
         sides[sample.record.side].append(sample)
@@ -86,6 +90,7 @@ def by_side(records: Records) -> Sides:
         profile=ordered[Side.PROFILE],
         infra=infra,
         rounds=ordered[Side.ROUNDS],
+        undecided=tuple(sorted(undecided, key=_place)),
     )
 
 

@@ -68,3 +68,20 @@ def test_nor_are_those_before_fresh(tmp_path: Path, capsys: pytest.CaptureFixtur
         store.retire([CELL.key])
     text = shown(tmp_path, capsys)
     assert "NOT RUN: no trial was run yet" in text and "15 earlier trials" in text
+
+
+def test_the_plan_includes_the_solo_control_and_whether_it_stops_early(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Store(tmp_path / "store.sqlite") as store:
+        run_id = store.start_run("m", "m.yaml", [], 0, {}, 6, 6, 0, False)
+        store.put_cells([CELL], "m")
+        store.put_lock(CELL.request.key, lock(), 0.1)
+        for block in range(6):
+            for side, outcome in ((Side.THREADS, Outcome.FAILED), (Side.SERIAL, Outcome.CLEAN)):
+                record = trial(f"{side}-{block}", side=side, outcome=outcome)
+                store.put_trial(record, CELL.key, run_id, block, record.reproducer)
+    text = shown(tmp_path, capsys)
+    # The whole error is spent at the one look; two looks would have had 0.015 at the first.
+    assert "RACE 6/6: 6 of 6 threaded trials" in text and "limit 0.046, look at 6 blocks" in text
+    assert "not finished" not in text and "stopped early" not in text

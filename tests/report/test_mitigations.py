@@ -23,7 +23,7 @@ def mitigated(mitigation: str, threads: str, serial: str = "......", torch: str 
         ("FFFFFF", "......", "cleared"),
         ("FFFF..", "......", "cleared"),
         ("FFF...", "......", "unsure (p = 0.091)"),
-        ("FFFFFF", "..", "unsure (p = 0.036)"),
+        ("FFFFFF", "..", "unsure (4 trials to come)"),
         ("FFFFFF", "F.....", "not cleared"),
         ("FFFFFF", "H.....", "not cleared"),
         ("HHHHHH", "......", "cleared"),

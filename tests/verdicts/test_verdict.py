@@ -182,6 +182,17 @@ def test_timed_rounds_are_seen_and_never_counted() -> None:
     )
 
 
+def test_what_became_of_failures_after_a_reset_is_marked() -> None:
+    doubted = side(Side.THREADS, "FFF", resets=2) + side(Side.SERIAL, "F", resets=2)
+    again = side(Side.THREADS, "F..", only_repeat=2)
+    found = judge(side(Side.THREADS, "...") + doubted + again + side(Side.SERIAL, CLEAN), Design(6, 6, solo=0))
+    assert found.threads is not None and (found.threads.k, found.threads.n) == (1, 6)
+    assert found.marks == (
+        "3 threaded trials failed only after a reset, which is not counted; the same repeat alone in a fresh process, "
+        "which counts instead, failed in 1 of 3",
+    )
+
+
 def test_trials_side_by_side_are_marked() -> None:
     assert judge(cell("......", "......", "......", at_once=10), SIX).marks == ("trials ran 10 at a time",)
 
