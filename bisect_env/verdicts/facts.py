@@ -188,8 +188,8 @@ def _marks_of_resets(sides: Sides, threads: Sequence[TrialRecord]) -> tuple[str,
     again = [record for record in threads if record.only_repeat is not None]
     failed = sum(record.outcome in BAD for record in again)
     return (
-        f"{doubted} threaded trial{'s' if doubted > 1 else ''} failed only after a reset, which is not counted; the same "
-        f"repeat alone in a fresh process, which counts instead, failed in {failed} of {len(again)}",
+        f"{doubted} threaded trial{'s' if doubted > 1 else ''} failed only after a reset, which is not counted; the "
+        f"same repeat alone in a fresh process, which counts instead, failed in {failed} of {len(again)}",
     )
 
 
