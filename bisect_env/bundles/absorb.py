@@ -30,6 +30,8 @@ NAME = re.compile(r"[0-9a-f]{64}\.part")
 CHUNK = 1 << 20
 PACKERS = 8
 """Wheels that are packed at once, at most; hashing leaves Python's lock, and a disk in memory is fast."""
+LARGE = 50_000_000
+"""Bytes of a wheel from which on packing it takes seconds."""
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 Say = Callable[[str], None]
@@ -273,7 +275,8 @@ class _Absorption:
         known = self._known_difference(wheel, there.location)
         if known is not None:
             return known.what
-        self.say(f"making {wheel.filename} of the files in {there.location}")
+        if wheel.size >= LARGE:
+            self.say(f"making {wheel.filename} of the files in {there.location}")
         path = self.destination.aside(f"{wheel.sha256}.packed")
         made = repack(wheel, there.location, path)
         if isinstance(made, Differs):

@@ -99,14 +99,19 @@ def _rows(wheel: Wheel) -> list[list[str]]:
     return [[*line, "", ""][:3] for line in csv.reader(wheel.record.splitlines()) if line]
 
 
+def _is_record(path: str) -> bool:
+    """Whether it is the distribution's own RECORD; some bring others with them, of what they vendor."""
+    return path.endswith(".dist-info/RECORD") and path.count("/") == 1
+
+
 def _record_path(wheel: Wheel) -> str:
-    return next(path for path, _, _ in _rows(wheel) if path.endswith(".dist-info/RECORD"))
+    return next(path for path, _, _ in _rows(wheel) if _is_record(path))
 
 
 def _members(wheel: Wheel, location: Path) -> list[_Member]:
     found = []
     for path, kind, size in _rows(wheel):
-        if path.endswith(".dist-info/RECORD"):
+        if _is_record(path):
             continue
         algorithm, _, digest = kind.partition("=")
         if not digest or algorithm not in hashlib.algorithms_guaranteed:

@@ -46,7 +46,14 @@ def host(wheels: Wheels, tmp_path: Path, uv: Uv) -> Host:
     wheel = wheels.wheel(
         "alpha",
         "1.0",
-        files={"alpha/__init__.py": "x = 1\n", "alpha/lib.so": noise(5, 3 << 20), "alpha/empty.py": ""},
+        files={
+            "alpha/__init__.py": "x = 1\n",
+            "alpha/lib.so": noise(5, 3 << 20),
+            "alpha/empty.py": "",
+            # As setuptools has what it vendors.
+            "alpha/_vendor/other-1.0.dist-info/RECORD": "other.py,sha256=x,1\n",
+            "alpha/_vendor/other-1.0.dist-info/INSTALLER": "uv",
+        },
         scripts={"alpha-run": "alpha:run"},
     )
     return Host(installed(tmp_path / "host", wheel, uv), wheel)
