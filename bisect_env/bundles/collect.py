@@ -154,7 +154,9 @@ class _Bundling:
         self.parts.mkdir(parents=True, exist_ok=True)
         parts.sweep(self.parts)
         sources = choosing.in_need(resolved)
-        there = {} if self.earlier is None else parts.present(dict(self.earlier.part_bytes), self.parts, self.stamps)
+        known = {} if self.earlier is None else dict(self.earlier.part_bytes)
+        there = parts.present(known, self.parts, self.stamps)
+        parts.remove(known.keys() - there.keys(), self.parts)
         earlier = () if self.earlier is None else self.earlier.wheels
         kept = layout.kept(earlier, there, order.part_bytes)
         choice = choosing.choose(sources, order.having, kept, self.earlier)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from bisect_env.bundles.layout import Content
@@ -79,3 +79,9 @@ def sweep(folder: Path) -> None:
     """Removes what a killed run left. For the holder of the bundle's lock."""
     for path in folder.glob(f"{UNFINISHED}*"):
         path.unlink(missing_ok=True)
+
+
+def remove(damaged: Iterable[str], folder: Path) -> None:
+    """Removes parts that are not what their name says, or are not there at all."""
+    for part in damaged:
+        path_of(part, folder).unlink(missing_ok=True)

@@ -8,7 +8,9 @@ from __future__ import annotations
 import csv
 import hashlib
 
-WRITTEN_BY_INSTALLERS = frozenset({"INSTALLER", "REQUESTED", "direct_url.json", "RECORD"})
+WRITTEN_BY_INSTALLERS = frozenset(
+    {"INSTALLER", "REQUESTED", "direct_url.json", "RECORD", "uv_build.json", "uv_cache.json"}
+)
 """Files of a ``.dist-info`` folder that an installer adds or changes."""
 
 

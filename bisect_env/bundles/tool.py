@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 
 import bisect_env
+from bisect_env.bundles import recorded
 from bisect_env.environments.uv import Uv
 from bisect_env.errors import InfrastructureError
 from bisect_env.matrix.cells import EnvironmentRequest, IndexChoice
@@ -46,7 +47,7 @@ def repacked(distribution: importlib.metadata.Distribution, folder: Path) -> Pat
     """
     name = f"{distribution.metadata['Name'].replace('-', '_')}-{distribution.version}"
     info, path = f"{name}.dist-info", folder / f"{name}-py3-none-any.whl"
-    skipped = {f"{info}/{file}" for file in ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json")}
+    skipped = {f"{info}/{file}" for file in recorded.WRITTEN_BY_INSTALLERS}
     rows = []
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(distribution.files or (), key=str):
