@@ -21,7 +21,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     """Usage or bad input; nothing was built and nothing was written."""
     INCONCLUSIVE = 3
-    """The budget ended before the question was decided."""
+    """The budget ended before the question was decided; of a bundle (unbundle): not all of it has arrived."""
     NOTHING_TO_COMPARE = 4
     """The two sides do not differ."""
     INFRASTRUCTURE = 5

@@ -100,10 +100,13 @@ def _missing(absorbed: Absorbed, standing: Standing, folder: Path) -> list[str]:
         total = sum(sizes.get(part, 0) for part in parts)
         names = _few([f"{part}.part" for part in parts])
         lines.append(f"missing: {_count(len(parts), 'part')}, {total / 1e6:.1f} MB: {names}")
-    for wheel in standing.without_parts():
+    absent = standing.without_parts()
+    for wheel in absent[:FEW]:
         reason = absorbed.differing.get(wheel.sha256, "what the folder had of it is gone")
         lines.append(f"missing: {wheel.name} {wheel.version}, which no part brings: {reason}")
-    if standing.without_parts():
+    if len(absent) > FEW:
+        lines.append(f"missing: {len(absent) - FEW} more that no part brings, since they were said to be installed here")
+    if absent:
         lines.append(
             "  Name the Python that has them (--python); or bundle again, which then brings them: "
             f"bisect-env inventory --bundle {folder} -o have.json here, and bisect-env bundle --have have.json there"
