@@ -76,10 +76,10 @@ def bundle(order: Order, uv: Uv, reporter: Reporter, stop: threading.Event) -> B
 
     Raises:
         BadInput: the matrix stands on a base, or the folder has a bundle for another target.
-        InfrastructureError: no room, no answer from an index, or another bundle is being made in the folder.
+        InfrastructureError: no room, no answer from an index, or another bundle is being made in one of the folders.
     """
     _refuse_base(order.matrix)
-    with _held(order.folder), tempfile.TemporaryDirectory(prefix="bisect-env-") as scratch:
+    with _held(order.folder), _held(order.wheels), tempfile.TemporaryDirectory(prefix="bisect-env-") as scratch:
         return _Bundling(order, uv, reporter, stop).make(Path(scratch))
 
 
@@ -200,7 +200,9 @@ class _Bundling:
         return Bundle(made, resolved, fetched, len(new), sum(new.values()), tool_bytes, tuple(self.notes))
 
     def _fetch(self, sources: Sequence[Source], parts_bytes: int) -> int:
-        missing = [source for source in sources if not self.place.has(source)]
+        # The tool and the matrix may need the same ones.
+        each = {source.sha256: source for source in sources}.values()
+        missing = [source for source in each if not self.place.has(source)]
         to_fetch = self.place.missing_bytes(missing)
         enough_room({self.order.wheels: to_fetch, self.order.folder: parts_bytes})
         if not missing:

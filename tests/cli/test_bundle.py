@@ -40,7 +40,7 @@ def project(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
         world.transformers(version)
     tooling.offer(world.index, world.wheels)
     monkeypatch.setenv("UV_DEFAULT_INDEX", world.index.url)
-    world.matrix("axes: {torch: 2.14.1, transformers: [5.6.0, 5.8.1]}\n")
+    world.matrix("axes: {torch: 2.14.1, transformers: [5.6.0, 5.8.1]}\nrequirements: [click]\n")
     return world
 
 
@@ -75,6 +75,8 @@ def test_everything_a_target_needs(project: World, uv: Uv) -> None:
     for locked in bundle.locked:
         assert locked.lock is not None and tuple(shas[sha] for sha in locked.wheels) == locked.lock.pins
     assert "2 of 2 cells" in said
+    # Needed by the matrix and by the tool.
+    assert sum("/click-" in path and path.endswith(".whl") for _, path in project.index.requests) == 1
     folder = project.folder / "bundle"
     subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=folder, check=True)
     assert (folder / "project" / bundle.matrix).read_text() == (project.folder / "matrix.yaml").read_text()
@@ -91,7 +93,7 @@ def test_a_further_bundle_adds_its_own_parts_alone(project: World) -> None:
     stats = {path.name: path.stat().st_mtime_ns for path in (project.folder / "bundle" / "parts").iterdir()}
     again, said = made(project)
     assert (again, "new of them 0" in said) == (first, True)
-    project.matrix("axes: {torch: 2.13.0, transformers: 5.8.1}\n", "other.yaml")
+    project.matrix("axes: {torch: 2.13.0, transformers: 5.8.1}\nrequirements: [click]\n", "other.yaml")
     both, _ = made(project, file="other.yaml")
     new = {wheel.name for wheel in both.wheels} - {wheel.name for wheel in first.wheels}
     assert len(both.locked) == 3 and not new
@@ -148,7 +150,7 @@ def test_what_the_target_has_is_left_out(project: World, uv: Uv) -> None:
     assert not found["torch", "2.14.1"].pieces
     assert not found["transformers", "5.6.0"].pieces and not found["transformers", "5.6.0"].installed
     assert found["transformers", "5.8.1"].pieces
-    assert [len(locked.wheels) for locked in bundle.locked] == [2, 2]
+    assert [len(locked.wheels) for locked in bundle.locked] == [3, 3]
     assert "left out 2 wheels" in said and sum(dict(bundle.part_bytes).values()) < PART
     # Known from the manifest: no wheel is looked into again.
     shutil.rmtree(project.store)
