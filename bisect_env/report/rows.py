@@ -77,9 +77,12 @@ def speed(found: Throughput | None) -> str:
     return tokens(found.median) if found is not None else ""
 
 
-def ratio(found: Throughput | None) -> str:
-    """Its ratio to the cell that it was compared with, empty where there is none."""
-    return f"{found.ratio:.2f}" if found is not None and found.ratio is not None else ""
+def ratio(found: Throughput | None, spread: bool = False) -> str:
+    """Its ratio to the cell that it was compared with, empty where there is none; with ``spread`` its 95 % interval."""
+    if found is None or found.ratio is None:
+        return ""
+    known = spread and found.ratio_low is not None and found.ratio_high is not None
+    return f"{found.ratio:.2f}" + (f" ({found.ratio_low:.2f}-{found.ratio_high:.2f})" if known else "")
 
 
 def below(bound: float | None) -> str:

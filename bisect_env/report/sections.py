@@ -44,6 +44,7 @@ def _mitigations(rows: Sequence[Row], matrix: Matrix, fmt: str, width: int) -> s
     lines: list[tuple[Row, Mitigated | None]] = []
     for none, twins in mitigations(rows, matrix.trials):
         lines += [(none, None), *((twin.row, twin) for twin in twins)]
+    wide = fmt not in FITTED
     columns = [
         *_axes([row for row, _ in lines], matrix.axes, MITIGATION),
         _column(MITIGATION, lines, lambda line: line[1].mitigation if line[1] else NONE),
@@ -51,7 +52,7 @@ def _mitigations(rows: Sequence[Row], matrix: Matrix, fmt: str, width: int) -> s
         _column("failed", lines, lambda line: interval(line[1].failed if line[1] else failures(line[0]))),
         _column("bound", lines, lambda line: below(line[1].bound) if line[1] else ""),
         _column("tok/s", lines, lambda line: speed(line[1].throughput if line[1] else line[0].verdict.throughput)),
-        _column("ratio", lines, lambda line: ratio(line[1].throughput) if line[1] else ""),
+        _column("ratio", lines, lambda line: ratio(line[1].throughput, wide) if line[1] else ""),
         _column("path", lines, lambda line: path(line[0].verdict, share=True)),
         _column("id", lines, lambda line: short_id(line[0].cell)),
     ]
@@ -60,9 +61,15 @@ def _mitigations(rows: Sequence[Row], matrix: Matrix, fmt: str, width: int) -> s
 
 def result(found: Mitigated) -> str:
     """A mitigation's effect with what must be said beside it."""
+    text = _effect(found)
+    if not is_dense(found.row.verdict):
+        return text
+    # A mitigation that hides the error in unfused attention must not look like a cure.
+    return f"{text}, but dense" if found.effect is Effect.CLEARED else f"{text}, dense"
+
+
+def _effect(found: Mitigated) -> str:
     headline = found.row.verdict.headline
-    if found.effect in (Effect.CLEARED, Effect.NOTHING) and is_dense(found.row.verdict):
-        return f"{found.effect}, but dense"
     if found.effect is Effect.NOT_CLEARED and found.failed is not None and found.failed.k == 0:
         return f"{found.effect} ({headline})"
     if found.effect is Effect.UNSURE and found.missing:

@@ -91,6 +91,7 @@ def test_mitigations() -> None:
     assert [cell.id for cell in other] == [
         f"torch-2.11.0_transformers-5.6.0_none_{cache}" for cache in ("warm", "stale")
     ]
+    assert not found.reference, "each is compared with the same environment without a mitigation"
     source = found.stale_source_of(other[1])
     assert source is not None and source.id == "torch-2.14.1_transformers-5.6.0_none_cold"
     assert {fnmatch(cell.id, "torch-2.11.0_*_cold") for cell in found.cells[:9]} == {True}, "as its comment says"

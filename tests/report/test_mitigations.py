@@ -50,6 +50,8 @@ def test_what_runs_dense_in_silence_is_said() -> None:
     quiet = under(row("2.11.0", "5.6.0", "......", paths=dense), "mitigation", "no-nested-trace-error")
     ((_, (found,)),) = mitigations([mitigated("none", "FFFFFF"), quiet], 6)
     assert found.effect is Effect.CLEARED and result(found) == "cleared, but dense"
+    ((_, (unsure,)),) = mitigations([mitigated("none", "FF...."), quiet], 6)
+    assert result(unsure) == "unsure (p = 0.23), dense"
 
 
 def test_cells_are_compared_within_one_environment() -> None:

@@ -71,6 +71,7 @@ def test_markdown_is_fit_for_a_document() -> None:
     found = report(shown, matrix(shown), 0.05, "github", 40)
     assert "\n\n**Mitigations**\n\n| mitigation " in found and "\n\n**Compile caches**\n\n| cache " in found
     assert "| dense 63 % (2 signs) |" in found and "Not shown" not in found
+    assert "| 0.99 (0.99-0.99) " in found
     assert found.rpartition("\n\n")[2].startswith("No cell can be recommended yet")
 
 
