@@ -33,7 +33,8 @@ class Offline:
         Raises:
             BadInput: nothing was unbundled into it.
         """
-        return cls(folder.absolute(), opened(folder)[1])
+        # One spelling of the path: uv's cache is keyed by it.
+        return cls(folder.resolve(), opened(folder)[1])
 
     def releases(self, name: str, index: IndexChoice) -> Sequence[Release]:
         """The versions of ``name`` that the bundle's environments have: what a range stands for here."""

@@ -45,7 +45,7 @@ def command(sources: tuple[Path, ...], root: Path, into: Path | None, python: Pa
     bisect-env unbundle delivery1 --into bundle; rm -r delivery1
     bisect-env matrix my.yaml --bundle bundle
     """
-    folder = into.absolute() if into is not None else project_folder(root) / FOLDER
+    folder = into.resolve() if into is not None else project_folder(root) / FOLDER
     pythons = (python,) if python is not None else hosts.own()
     began = time.monotonic()
     with ends_cleanly():
@@ -105,7 +105,7 @@ def _missing(absorbed: Absorbed, standing: Standing, folder: Path) -> list[str]:
         reason = absorbed.differing.get(wheel.sha256, "what the folder had of it is gone")
         lines.append(f"missing: {wheel.name} {wheel.version}, which no part brings: {reason}")
     if len(absent) > FEW:
-        lines.append(f"missing: {len(absent) - FEW} more that no part brings, since they were said to be installed here")
+        lines.append(f"missing: {len(absent) - FEW} more that no part brings: they were said to be installed here")
     if absent:
         lines.append(
             "  Name the Python that has them (--python); or bundle again, which then brings them: "

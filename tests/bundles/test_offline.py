@@ -110,6 +110,13 @@ def test_missing_parts_are_counted_and_named(alpha: Path, beta: Path, tmp_path: 
     assert offline.lacking(request_for(alpha, beta)) is None
 
 
+def test_one_spelling_of_the_folder_s_path(alpha: Path, tmp_path: Path) -> None:
+    delivery(tmp_path / "bundle", [[alpha]])
+    (tmp_path / "link").symlink_to(unbundled(tmp_path).folder)
+    for path in (tmp_path / "bundle" / ".." / "dest", tmp_path / "link"):
+        assert Offline.open(path).wheelhouse().folder == tmp_path / "dest" / "wheels"
+
+
 def test_a_folder_without_a_manifest_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"has no manifest\.json"):
         Offline.open(tmp_path)
