@@ -10,9 +10,11 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-SIDES = ("threads", "serial", "solo", "profile", "warmup")
+SIDES = ("threads", "serial", "solo", "profile", "warmup", "rounds")
 NOT_OURS = ("cache",)
 """Condition keys that the runner honours, not the reproducer."""
+ASKED = ("side", "seed", "only_repeat")
+"""Keys of the condition file that are no condition: what this one trial is asked for."""
 
 Options = Mapping[str, Mapping[str, Any]]
 
@@ -41,7 +43,7 @@ def checked(options: Options, given: Mapping[str, Any]) -> dict[str, Any]:
         ValueError: a value is of the wrong type or out of range.
         CannotRunHere: a key that changes how a trial runs is not an option of this reproducer.
     """
-    foreign = {k: v for k, v in given.items() if k not in options and k not in ("side", "seed", *NOT_OURS)}
+    foreign = {k: v for k, v in given.items() if k not in options and k not in (*ASKED, *NOT_OURS)}
     unmet = [f"{key}={value}" for key, value in foreign.items() if value != "none"]
     if unmet:
         raise CannotRunHere(f"this reproducer has no option for {', '.join(unmet)}")
@@ -50,6 +52,12 @@ def checked(options: Options, given: Mapping[str, Any]) -> dict[str, Any]:
     problems = [problem(name, option, condition[name]) for name, option in options.items()]
     problems.append(problem("side", {"default": "threads", "choices": SIDES}, condition["side"]))
     problems.append(problem("seed", {"default": 0, "min": 0}, condition["seed"]))
+    only = given.get("only_repeat")
+    if only is not None:
+        if "repeats" not in options:
+            raise CannotRunHere(f"this reproducer has no repeats, so that it cannot do only_repeat={only}")
+        condition["only_repeat"] = only
+        problems.append(problem("only_repeat", {"default": 0, "min": 0}, only))
     if any(problems):
         raise ValueError("; ".join(filter(None, problems)))
     return condition

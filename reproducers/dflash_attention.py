@@ -15,13 +15,11 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
+from dflash_mitigations import TURN, lock
 from torch.nn.attention.flex_attention import flex_attention
 
 Counts = defaultdict[int, int]
 """Calls by identity of the thread that made them: no thread writes another's entry."""
-
-TURN = threading.RLock()
-"""What the lock mitigations hold."""
 
 
 def counting(module: Any, name: str, counts: Counts, only: Callable[[Any], bool]) -> None:
@@ -73,7 +71,7 @@ Call = Callable[[Any, torch.Tensor, torch.Tensor, torch.Tensor, Any], torch.Tens
 
 
 def through_torch(backend: str, mitigation: str) -> Call:
-    """One module-level compiled flex attention for all threads."""
+    """One module-level compiled flex attention for all threads, made by whichever comes first."""
     made: list[Any] = []
 
     def shared() -> Any:
@@ -82,7 +80,7 @@ def through_torch(backend: str, mitigation: str) -> Call:
         return made[0]
 
     def call(layer: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: Any) -> torch.Tensor:
-        with TURN if mitigation == "lock-creation" else nullcontext():
+        with lock(mitigation, "lock-creation"):
             compiled = shared()
         return compiled(query, key, value, block_mask=mask, enable_gqa=True).transpose(1, 2)
 
@@ -90,13 +88,14 @@ def through_torch(backend: str, mitigation: str) -> Call:
 
 
 def through_transformers(backend: str, mitigation: str, device: str) -> Call:
-    """transformers' own singleton.
+    """transformers' own singleton, made by whichever thread comes first, in a repeat as well.
 
     On a CPU its ``compile_friendly_flex_attention`` is called directly: 4.52's ``flex_attention_forward`` asks for the
     log-sum-exp, which does not compile there.
     """
     library = importlib.import_module("transformers.integrations.flex_attention")
     functions = importlib.import_module("transformers.modeling_utils").ALL_ATTENTION_FUNCTIONS
+    library.WrappedFlexAttention._instance = None
     if backend != "inductor":
         library.WrappedFlexAttention(True)._compiled_flex_attention = torch.compile(flex_attention, backend=backend)
 
@@ -113,6 +112,11 @@ def through_transformers(backend: str, mitigation: str, device: str) -> Call:
         return out.transpose(1, 2)
 
     return call
+
+
+def uncompiled(layer: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: Any) -> torch.Tensor:
+    """Flex attention as the library has it: dense."""
+    return flex_attention(query, key, value, block_mask=mask, enable_gqa=True).transpose(1, 2)
 
 
 def _template(query: Any, key: Any, value: Any, mask: Any) -> Any:

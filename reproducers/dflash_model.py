@@ -234,8 +234,18 @@ def block_mask(size: plan.Size, anchors: torch.Tensor, window: int) -> Any:
     return create_block_mask(visible, size.batch, None, queries, length + queries, device=anchors.device)
 
 
-def make_batch(size: plan.Size, width: int, source: Source, head: torch.Tensor, window: int) -> Batch:
-    """Random hidden states, tokens and anchors; ``width`` blocks a row, the shorter rows padded with invalid ones."""
+def make_batch(
+    size: plan.Size,
+    width: int,
+    source: Source,
+    head: torch.Tensor,
+    window: int,
+    hidden: torch.Tensor | None = None,
+) -> Batch:
+    """Random tokens and anchors; ``width`` blocks a row, the shorter rows padded with invalid ones.
+
+    The target's hidden states, [batch, length, targets x hidden], are random where they are not given.
+    """
     device = source.device
     drawn = plan.anchors(size, width, source.numbers)
     padded = [row + [-1] * (width - len(row)) for row in drawn]
@@ -255,7 +265,7 @@ def make_batch(size: plan.Size, width: int, source: Source, head: torch.Tensor, 
     if window:
         masks[True] = block_mask(size, anchors, window)
     return Batch(
-        hidden=source.normal(size.batch, size.length, size.targets * size.hidden),
+        hidden=source.normal(size.batch, size.length, size.targets * size.hidden) if hidden is None else hidden,
         noise=functional.embedding(ids.flatten(1), head),
         positions=torch.cat((context, places.flatten(1)), dim=1),
         masks=masks,

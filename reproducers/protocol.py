@@ -17,7 +17,6 @@ the condition comes from the command line and a summary is printed at the end.
 from __future__ import annotations
 
 import faulthandler
-import importlib
 import json
 import os
 import platform
@@ -33,9 +32,10 @@ from typing import Any, NoReturn
 
 from condition import CannotRunHere, Options, checked, command_line, summary
 from trial_events import Events, describe
+from trial_windows import Windows
 
 CLEAN, FAILED, USAGE, CANNOT_RUN, INTERRUPTED = 0, 1, 2, 125, 130
-THREADED = ("threads", "profile")
+THREADED = ("threads", "profile", "rounds")
 FLUSH_SECONDS = 0.1
 """Least time between two `step` events of a thread."""
 
@@ -44,61 +44,14 @@ class _Stopped(Exception):
     """Another thread failed, so this one has nothing more to do."""
 
 
-class Windows:
-    """Which threads are compiling right now, from dynamo's own bracket round every compile."""
-
-    def __init__(self, events: Events) -> None:
-        self._events, self._lock = events, threading.Lock()
-        self._open: dict[int, int] = {}
-
-    def follow(self) -> None:
-        """Start following; torch must be importable. Without the bracket (torch before 2.7) a `note` says so."""
-        handler = importlib.import_module("torch._dynamo.callback").callback_handler
-        bracket = getattr(handler, "install_callbacks", None)
-        if bracket is None:
-            self._events.emit("note", key="windows", value="this torch does not tell when a compile begins and ends")
-            return
-
-        # The handler's public callbacks only fire for the outermost compile of the whole process, whichever thread
-        # it is in; the bracket itself is entered by every compiling thread, forward and lazy backward alike.
-        @contextmanager
-        def followed(*args: Any, **kwargs: Any) -> Iterator[None]:
-            what = getattr(args[0], "name", "compile").lower() if args else "compile"
-            self._change(1, "begin", what)
-            try:
-                with bracket(*args, **kwargs):
-                    yield
-            finally:
-                self._change(-1, "end", what)
-
-        handler.install_callbacks = followed
-
-    def _change(self, by: int, phase: str, what: str) -> None:
-        ident = threading.get_ident()
-        with self._lock:
-            depth = self._open.pop(ident, 0)
-            if depth + by:
-                self._open[ident] = depth + by
-        if min(depth, depth + by) == 0:
-            self._events.emit("window", thread=thread_name(), phase=phase, what=what)
-
-    def open_elsewhere(self) -> bool:
-        """Whether a thread other than the caller's is compiling."""
-        with self._lock:
-            return bool(self._open.keys() - {threading.get_ident()})
-
-
-def thread_name() -> str:
-    """Whose work this thread does: a worker's name, or ``autograd`` for a thread that Python did not start."""
-    thread = threading.current_thread()
-    return "autograd" if isinstance(thread, threading._DummyThread) else thread.name
-
-
 class Worker:
-    """One thread's work as its piece sees it. In the controls several take their turns in one real thread."""
+    """One thread's work as its piece sees it. In the controls several take their turns in one real thread.
+
+    ``phase`` is what the piece calls the part of its work that it is in; a failure tells it.
+    """
 
     def __init__(self, trial: Trial, name: str) -> None:
-        self.trial, self.name = trial, name
+        self.trial, self.name, self.phase = trial, name, ""
         self._tokens = self._count = 0
         self._start, self._end, self._warm = 0.0, 0.0, False
         self._alive = 0.0
@@ -114,6 +67,11 @@ class Worker:
             self.trial.barrier.wait()
         except threading.BrokenBarrierError:
             raise _Stopped from None
+
+    def go_on(self) -> None:
+        """Go on, or end this worker's work when another one failed."""
+        if self.stopping:
+            raise _Stopped
 
     def calling(self) -> None:
         """Say that a call is about to be made: it is an exposure when another thread is compiling."""
@@ -153,6 +111,12 @@ def _interrupted(number: int, frame: object) -> NoReturn:
     os._exit(INTERRUPTED)
 
 
+Piece = Callable[[Worker], None]
+"""What one thread does."""
+Share = list[tuple[str, Piece]]
+"""What one real thread does in turn, by the names of the threads whose work it is."""
+
+
 class Trial:
     """One run of a reproducer. ``alone`` is for sections that only one thread may be in at a time."""
 
@@ -161,7 +125,7 @@ class Trial:
         self.side: str = condition["side"]
         self.seed: int = condition["seed"]
         self.stop, self.lock, self.alone = threading.Event(), threading.Lock(), threading.Lock()
-        self.barrier = self._leaving = threading.Barrier(1)
+        self.barrier = self._gate = threading.Barrier(1)
         self.exposures, self.status = 0, CLEAN
 
     @classmethod
@@ -230,27 +194,73 @@ class Trial:
             self.skip("device=cuda, and torch sees no CUDA device")
         return "cuda" if available and self.condition["device"] != "cpu" else "cpu"
 
-    def work(self, pieces: Sequence[Callable[[Worker], None]], solo: int = 0) -> None:
+    def work(
+        self,
+        pieces: Sequence[Piece] | Callable[[int], Sequence[Piece]],
+        solo: int = 0,
+        repeats: Sequence[int] = (0,),
+        after: Callable[[], None] = lambda: None,
+    ) -> None:
         """Do the work of threads w0, w1, ... as the side says, and return when all of it has ended.
 
         ``threads``: a thread each, at the same time. ``serial``: in turn, in one worker thread. ``solo``: only the
         piece of that number, in one worker thread.
 
+        With ``repeats`` (their numbers, in order) the work is done that often, by the same threads; ``pieces`` may then
+        be a function that gives a repeat's. It is called in the main thread, before the repeat, and ``after`` at the
+        repeat's end, while all worker threads wait: nothing runs beside them. A failure ends the repeats.
+
         No thread ends before all have done their work, or faults would appear that are no fault of the packages'
         combination: without the main thread compiles raise "can't register atexit after shutdown", and the CUDA build
         of torch 2.11 without a GPU crashes once the thread that compiled first has ended (it owns the device guard).
+        That is also why a repeat gets no new threads.
         """
-        named = [(f"w{index}", piece) for index, piece in enumerate(pieces)]
-        threaded = self.side in THREADED
-        shares = [[item] for item in named] if threaded else [[named[solo]] if self.side == "solo" else named]
-        self.barrier, self._leaving = threading.Barrier(len(shares)), threading.Barrier(len(shares))
-        threads = [threading.Thread(target=self._share, args=(share,), daemon=True) for share in shares]
-        for thread in threads:
-            thread.start()
+        shares: list[Share] = []
+        threads: list[threading.Thread] = []
+        for repeat in repeats:
+            shares.clear()  # what the repeat before had is free when this one's is made
+            try:
+                shares += self._shared_out(pieces(repeat) if callable(pieces) else pieces, solo)
+            except CannotRunHere as error:
+                self._cannot(str(error))
+                break
+            except Exception as error:  # noqa: BLE001 - no memory for the data, or a reset that fails
+                self.fail("main", error, "preparing")
+                break
+            if not threads:
+                self.barrier, self._gate = threading.Barrier(len(shares)), threading.Barrier(len(shares) + 1)
+                threads = [
+                    threading.Thread(target=self._repeat, args=(shares, index), daemon=True)
+                    for index in range(len(shares))
+                ]
+                for thread in threads:
+                    thread.start()
+            self._gate.wait()  # all begin
+            self._gate.wait()  # all are done
+            after()
+            if self.stop.is_set():
+                break
+        shares.clear()
+        if threads:
+            self._gate.wait()
         for thread in threads:
             thread.join()
 
-    def _share(self, share: Sequence[tuple[str, Callable[[Worker], None]]]) -> None:
+    def _shared_out(self, pieces: Sequence[Piece], solo: int) -> list[Share]:
+        named = [(f"w{index}", piece) for index, piece in enumerate(pieces)]
+        if self.side in THREADED:
+            return [[item] for item in named]
+        return [[named[solo]] if self.side == "solo" else named]
+
+    def _repeat(self, shares: list[Share], index: int) -> None:
+        while True:
+            self._gate.wait()
+            if not shares:
+                return
+            self._share(shares[index])
+            self._gate.wait()
+
+    def _share(self, share: Share) -> None:
         for name, piece in share:
             threading.current_thread().name = name
             worker = Worker(self, name)
@@ -263,12 +273,15 @@ class Trial:
                 self._give_up()
                 self._cannot(str(error))
             except BaseException as error:  # noqa: BLE001 - whatever ends a thread is what the trial is about
-                self.events.emit("failure", thread=name, **describe(error))
-                self.status = FAILED
-                self._give_up()
+                self.fail(name, error, worker.phase)
             finally:
                 worker.flush()
-        self._leaving.wait()
+
+    def fail(self, name: str, error: BaseException, phase: str = "") -> None:
+        """Report that a thread failed, and end the others' work."""
+        self.events.emit("failure", thread=name, **describe(error), **({"phase": phase} if phase else {}))
+        self.status = FAILED
+        self._give_up()
 
     def _give_up(self) -> None:
         self.stop.set()

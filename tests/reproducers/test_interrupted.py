@@ -13,7 +13,8 @@ from tests.reproducers.conftest import command
 
 BODY = """
 def endless(worker):
-    print("at work", flush=True)
+    sys.stdout.write("at work\\n")  # one write: two threads say it at the same time
+    sys.stdout.flush()
     while True:
         time.sleep(1)
 trial.work([endless, endless])
