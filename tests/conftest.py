@@ -12,6 +12,7 @@ from hypothesis import settings
 
 from bisect_env.environments.uv import Uv
 from tests.support.index import Index
+from tests.support.nvml import Pretended
 from tests.support.racing import World
 from tests.support.wheels import Wheels
 
@@ -27,6 +28,14 @@ def _clean_parent(monkeypatch: pytest.MonkeyPatch) -> None:
         if name.startswith(("UV_", "PIP_")) or name.lower() in {"http_proxy", "https_proxy", "all_proxy"}:
             monkeypatch.delenv(name)
     monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "never")
+
+
+@pytest.fixture
+def nvml(monkeypatch: pytest.MonkeyPatch) -> Pretended:
+    """A pretended NVML with two cards, of which the second is divided into MIG devices."""
+    for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "SLURM_JOB_ID"):
+        monkeypatch.delenv(name, raising=False)
+    return Pretended(monkeypatch)
 
 
 @pytest.fixture

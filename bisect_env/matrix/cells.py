@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from packaging.version import InvalidVersion, Version
+
 from bisect_env.matrix.urls import stripped
 
 Scalar = str | int | float | bool
@@ -214,9 +216,22 @@ class Matrix:
     def stale_source_of(self, cell: Cell) -> Cell | None:
         """The cell whose environment fills the stale compile cache of ``cell``, or None when there is none.
 
-        It has another torch, or torch for another CUDA variant; of several the one that shares most levels, and of
-        these the first in the file.
+        It has another torch, or torch for another CUDA variant, and of those with that the most levels in common. Of
+        several the one with the nearest earlier torch, else the nearest later: an upgrade is what leaves a stale cache.
         """
-        others = [other for other in (*self.cells, *self.left_out) if other.request.torch != cell.request.torch]
         levels = set(cell.levels)
-        return max(others, key=lambda other: len(levels & set(other.levels)), default=None)
+        others = [other for other in (*self.cells, *self.left_out) if other.request.torch != cell.request.torch]
+        most = max((len(levels & set(other.levels)) for other in others), default=0)
+        # By name among equals, so that it does not matter which cells a command line selects.
+        alike = sorted((o for o in others if len(levels & set(o.levels)) == most), key=lambda other: other.id)
+        earlier = [other for other in alike if _age(other) < _age(cell)]
+        return max(earlier, key=_age) if earlier else min(alike, key=_age, default=None)
+
+
+def _age(cell: Cell) -> tuple[Version, str]:
+    """Release of torch and its CUDA variant, to be compared; what is no release counts as the oldest."""
+    lines, cuda = cell.request.torch
+    try:
+        return Version(lines[0].partition("==")[2]), cuda or ""
+    except (IndexError, InvalidVersion):
+        return Version("0"), cuda or ""

@@ -174,13 +174,14 @@ def throttle_names(bits: int) -> tuple[str, ...]:
 
 def slowed(health: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     """The facts in ``health`` that make a throughput round worth repeating, as ``gpu0: power brake``."""
-    return tuple(
+    found = (
         f"{name.split()[0]}: {reason}"
         for name, value in health
         if "throttle" in name.split()
         for reason in value.split(", ")
         if reason in SLOWING
     )
+    return tuple(dict.fromkeys(found))
 
 
 def _clock(kind: int) -> Callable[[Any], str]:

@@ -36,3 +36,16 @@ def test_a_slow_trial_that_the_first_limit_cuts_short_is_no_hang(world: World) -
     assert "FULL" in finished.stdout and "HANG" not in finished.stdout
     outcomes = [outcome for _, _, side, _, outcome in world.trials(counted=False) if side == "threads"]
     assert outcomes == ["infra", "clean"]
+
+
+def test_one_that_goes_on_until_its_whole_time_is_up_hangs_at_once(world: World) -> None:
+    """Three times the limit for silence would not help it: there was no silence."""
+    world.torch("2.11.0", crawl=1.0)
+    world.transformers("5.8.1")
+    world.matrix(BODY.format(torch="2.11.0").replace("limits: {", "limits: {trial: 3, "))
+    finished = world.run("matrix", "matrix.yaml", "--trials", "1")
+    assert finished.returncode == 0, finished.stderr
+    outcomes = [outcome for _, _, side, _, outcome in world.trials(counted=False) if side == "threads"]
+    assert outcomes == ["hang"] and "tried again" not in finished.stderr
+    hung = next(trial for trial in world.trials() if trial[4] == "hang")
+    assert "still running after 3 s (limits.trial)" in world.run("show", hung[0]).stdout

@@ -7,8 +7,6 @@ import re
 import subprocess
 import sys
 import time
-from types import SimpleNamespace
-from typing import Any
 
 import pynvml
 import pytest
@@ -16,6 +14,7 @@ import pytest
 from bisect_env.errors import BadInput
 from bisect_env.trials import gpu
 from bisect_env.trials.records import Device
+from tests.support.nvml import Pretended
 
 WHY_NONE = gpu.why_unusable()
 REAL = gpu.devices() if not WHY_NONE else ()
@@ -89,58 +88,7 @@ def test_only_slowdowns_spoil_a_throughput_round() -> None:
     assert gpu.slowed((("gpu0 throttle", "idle"), ("gpu1 throttle", "power cap"), ("load 1m", "9"))) == ()
     health = (("gpu0 throttle", "power cap, power brake"), ("gpu3 throttle before", "hardware slowdown"))
     assert gpu.slowed(health) == ("gpu0: power brake", "gpu3: hardware slowdown")
-
-
-class Pretended:
-    """An NVML whose answers are given: stands in for cards this host lacks (MIG, lost, several)."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.processes: list[int] = []
-        self.used = 0
-        self.refused: dict[str, int] = {}
-        monkeypatch.setattr(gpu, "_opened_in", os.getpid())
-        for name, answer in {
-            "nvmlSystemGetDriverVersion": lambda: "580.1",
-            "nvmlDeviceGetCount": lambda: 2,
-            "nvmlDeviceGetHandleByIndex": lambda index: f"card{index}",
-            "nvmlDeviceGetHandleByUUID": lambda uuid: uuid,
-            "nvmlDeviceGetDeviceHandleFromMigDeviceHandle": lambda handle: "card0",
-            "nvmlDeviceGetUUID": lambda handle: handle.replace("card", "GPU-").replace("slice", "MIG-"),
-            "nvmlDeviceGetName": lambda handle: "NVIDIA H200",
-            "nvmlDeviceGetMemoryInfo": lambda handle, version=None: SimpleNamespace(total=1 << 37, used=self.used),
-            "nvmlDeviceGetMigMode": lambda handle: (1, 1) if handle == "card1" else (0, 0),
-            "nvmlDeviceGetMaxMigDeviceCount": lambda handle: 7,
-            "nvmlDeviceGetMigDeviceHandleByIndex": self.slice,
-            "nvmlDeviceGetComputeRunningProcesses": lambda handle: [SimpleNamespace(pid=p) for p in self.processes],
-            "nvmlDeviceGetClockInfo": lambda handle, kind: 1980,
-            "nvmlDeviceGetCurrentClocksThrottleReasons": lambda handle: 0x4,
-            "nvmlDeviceGetTemperature": lambda handle, kind: 41,
-            "nvmlDeviceGetPowerUsage": lambda handle: 123_400,
-            "nvmlDeviceGetEnforcedPowerLimit": lambda handle: 700_000,
-            "nvmlDeviceGetTotalEccErrors": lambda handle, kind, since: 0,
-            "nvmlDeviceGetUtilizationRates": lambda handle: SimpleNamespace(gpu=17),
-        }.items():
-            monkeypatch.setattr(pynvml, name, self.refusing(name, answer))
-
-    def refusing(self, name: str, answer: Any) -> Any:
-        def asked(*given: Any, **named: Any) -> Any:
-            if name in self.refused:
-                raise pynvml.NVMLError(self.refused[name])
-            return answer(*given, **named)
-
-        return asked
-
-    def slice(self, handle: str, place: int) -> str:
-        if place not in (0, 3):
-            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
-        return f"slice{place}"
-
-
-@pytest.fixture
-def nvml(monkeypatch: pytest.MonkeyPatch) -> Pretended:
-    for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "SLURM_JOB_ID"):
-        monkeypatch.delenv(name, raising=False)
-    return Pretended(monkeypatch)
+    assert gpu.slowed((("gpu0 throttle before", "power brake"), health[0])) == ("gpu0: power brake",)
 
 
 def test_a_card_with_mig_on_gives_its_slices(nvml: Pretended, monkeypatch: pytest.MonkeyPatch) -> None:
