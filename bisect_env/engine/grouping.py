@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from bisect_env.environments.records import Environment
 from bisect_env.matrix.cells import Cell, Condition, Matrix
 from bisect_env.store.trials import StoredTrial
 from bisect_env.trials.records import Outcome, Side
+from bisect_env.verdicts.throughput import was_warmed
 
 Process = TypeVar("Process")
 
@@ -44,6 +45,10 @@ class Entrant:
         """GPU memory to plan for its process, on each of its GPUs; None when no trial has told."""
         peaks = [sample.record.peak_bytes for sample in self.samples if sample.record.peak_bytes is not None]
         return int(max(peaks) * MARGIN) + CONTEXT_BYTES if peaks else None
+
+    def after(self, samples: Sequence[StoredTrial]) -> Entrant:
+        """The same with further trials."""
+        return replace(self, samples=(*self.samples, *samples))
 
 
 @dataclass(frozen=True)
@@ -80,11 +85,11 @@ def needs_rounds(cell: Cell, samples: Sequence[StoredTrial]) -> bool:
 def baseline_of(matrix: Matrix, cell: Cell) -> Cell | None:
     """The cell whose throughput this one's is compared with; None for a baseline, or when there is none.
 
-    The reference cell of its condition; where the matrix has none for a mitigation, the same environment without a
-    mitigation: the ratio then says what the mitigation costs.
+    The reference cell of its condition. For a mitigation without one, or whose reference this is, the same environment
+    without a mitigation: the ratio then says what the mitigation costs.
     """
     reference = matrix.reference_of(cell)
-    if reference is None and cell.condition.get("mitigation", "none") != "none":
+    if reference in (None, cell) and cell.condition.get("mitigation", "none") != "none":
         plain = Condition.of({**cell.condition.as_dict(), "mitigation": "none"})
         like = (cell.request.key, plain, cell.variables)
         reference = next((c for c in matrix.cells if (c.request.key, c.condition, c.variables) == like), None)
@@ -196,10 +201,12 @@ def starts(entrant: Entrant) -> tuple[bool, ...]:
     """How its process is started, try after try, until it gets to its rounds: True for a single-threaded warm-up.
 
     A cell that races may fail at its start; what is timed is the steady state, which a warm-up leads to as well. It is
-    a mitigation, so that it cannot stand in for another one.
+    a mitigation, so that it cannot stand in for another one. What needed one in an earlier session needs one again.
     """
     if entrant.cell.condition.get("mitigation", "") != "none":
         return (False, False)
+    if any(was_warmed(sample.record) for sample in entrant.samples):
+        return (True, True)
     outcomes = [s.record.outcome for s in entrant.samples if s.record.side is Side.THREADS]
     counted = [outcome for outcome in outcomes if outcome is not Outcome.INFRA]
     bad = sum(outcome in (Outcome.FAILED, Outcome.HANG) for outcome in counted)

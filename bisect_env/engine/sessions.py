@@ -7,7 +7,8 @@ Sessions on different GPUs start together too, and then take their rounds sessio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -59,6 +60,12 @@ def run(bench: Bench, entrants: Sequence[Entrant], reporter: Reporter, keep: Kee
         InfrastructureError: the GPUs cannot be leased.
         Stopped: the bench's stop event was set; nothing of the sessions under way is stored.
     """
+    fresh: defaultdict[str, list[StoredTrial]] = defaultdict(list)
+
+    def kept(cell: Cell, sample: StoredTrial) -> None:
+        fresh[cell.key].append(sample)
+        keep(cell, sample)
+
     block = 1 + max((s.block for e in entrants for s in e.samples if _of_run(s, bench.run_id)), default=-1)
     available = gpu.devices(bench.settings.gpus)
     for count in sorted({devices_wanted(entrant.cell, len(available)) for entrant in entrants}):
@@ -73,11 +80,22 @@ def run(bench: Bench, entrants: Sequence[Entrant], reporter: Reporter, keep: Kee
         again: list[Session] = []
         places = len(available) // count if count else len(sessions)
         for wave in waves(sessions, places, most):
-            again += _measure(bench, wave, count, block, reporter, keep)
+            again += _measure(bench, _informed(wave, fresh), count, block, reporter, kept)
             block += len(wave)
         for wave in waves(again, places, most):
-            _measure(bench, wave, count, block, reporter, keep)
+            _measure(bench, _informed(wave, fresh), count, block, reporter, kept)
             block += len(wave)
+
+
+def _informed(sessions: Sequence[Session], fresh: Mapping[str, Sequence[StoredTrial]]) -> tuple[Session, ...]:
+    """The sessions with what earlier ones have shown of their cells."""
+
+    def known(entrant: Entrant) -> Entrant:
+        return entrant.after(fresh.get(entrant.cell.key, ()))
+
+    return tuple(
+        Session(session.baseline and known(session.baseline), tuple(map(known, session.others))) for session in sessions
+    )
 
 
 def _of_run(sample: StoredTrial, run_id: str) -> bool:

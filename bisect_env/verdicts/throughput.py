@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import isfinite
 
-from bisect_env.trials.records import Outcome, Round
+from bisect_env.trials.records import Outcome, Round, TrialRecord
 from bisect_env.verdicts.records import Throughput
 from bisect_env.verdicts.samples import Sample, Sides
 from bisect_env.verdicts.statistics import quartiles, ratio_interval, signed_rank_interval
@@ -50,6 +50,11 @@ def throughput(
     return Throughput(middle, low, high, len(rates), *(ratio or (None, None, None)))
 
 
+def was_warmed(record: TrialRecord) -> bool:
+    """Whether it is of a process that began with a single-threaded warm-up, since it failed without."""
+    return _has(record, WARMED)
+
+
 def _of_rounds(
     own: Sides,
     rounds: Mapping[Session, Sequence[Round]],
@@ -65,7 +70,8 @@ def _of_rounds(
         for each in found
     ]
     ratio, ratio_low, ratio_high = signed_rank_interval(pairs, confidence) or (None, None, None)
-    warmed = any(_has(sample, WARMED) for sample in own.rounds if _session(sample) in rounds and sample.record.rounds)
+    used = [sample.record for sample in own.rounds if _session(sample) in rounds and sample.record.rounds]
+    warmed = any(was_warmed(record) for record in used)
     return Throughput(middle, low, high, len(rates), ratio, ratio_low, ratio_high, warmed, len(rounds))
 
 
@@ -80,7 +86,7 @@ def _rounds(sides: Sides | None) -> dict[Session, list[Round]]:
             each for each in sample.record.rounds if each.tokens > 0 and _usable(each.seconds) and _usable(each.t)
         ]
         if usable:
-            found[_has(sample, SLOWED)][_session(sample)] += usable
+            found[_has(sample.record, SLOWED)][_session(sample)] += usable
     return dict(found[False] or found[True])
 
 
@@ -97,8 +103,8 @@ def _session(sample: Sample) -> Session:
     return sample.run_id, sample.block
 
 
-def _has(sample: Sample, name: str) -> bool:
-    return any(key == name for key, _ in sample.record.extra)
+def _has(record: TrialRecord, name: str) -> bool:
+    return any(key == name for key, _ in record.extra)
 
 
 def _rate(each: Round) -> float:

@@ -25,6 +25,7 @@ from bisect_env.environments.records import Environment, Interpreter, Lock
 from bisect_env.matrix.cells import Cell, Condition, EnvironmentRequest, Matrix, ReproducerChoice
 from bisect_env.store.trials import StoredTrial
 from bisect_env.trials.records import Outcome, Round, Side
+from bisect_env.verdicts.throughput import WARMED
 from tests.verdicts.build import record
 
 GIB = 2**30
@@ -160,4 +161,7 @@ def test_a_racing_cell_is_warmed_up_and_a_mitigation_is_not_replaced() -> None:
     assert starts(entrant(cell("2.11"), "F.X.")) == (False, False, True)
     assert starts(entrant(cell("2.11"), "FFH.")) == (True, True)
     assert starts(entrant(cell("2.11"), "")) == (False, False, True)
+    warmed = StoredTrial(record(Side.ROUNDS, extra=((WARMED, "why"),)), 0, "r1")
+    assert starts(entrant(cell("2.11"), "....").after([warmed])) == (True, True)
+    assert starts(entrant(cell("2.11", "lock-all"), "....").after([warmed])) == (False, False)
     assert starts(entrant(cell("2.11", "lock-all"), "FFFF")) == (False, False)

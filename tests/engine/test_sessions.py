@@ -23,10 +23,11 @@ from bisect_env.environments.records import Environment, Interpreter, Lock
 from bisect_env.matrix.cells import Cell, Condition, EnvironmentRequest, Limits, Matrix, ReproducerChoice
 from bisect_env.store.database import Store
 from bisect_env.store.trials import StoredTrial
-from bisect_env.trials import gpu, machine
+from bisect_env.trials import lease_folder, leases, machine
 from bisect_env.trials.records import Outcome, Reproducer, Side, TrialRecord
 from bisect_env.verdicts.samples import by_side
 from bisect_env.verdicts.throughput import SLOWED, WARMED, throughput
+from tests.support.nvml import Pretended
 from tests.verdicts.build import record
 
 SCRIPT = """\
@@ -100,6 +101,7 @@ class Table:
     cells: list[Cell] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
     kept: list[tuple[str, StoredTrial]] = field(default_factory=list)
+    device: str = "cpu"
     limits: Limits = field(default_factory=lambda: Limits(trial=30.0, silence=20.0))
 
     def __post_init__(self) -> None:
@@ -111,7 +113,7 @@ class Table:
 
     def add(self, name: str, mitigation: str = "none", tokens: int = 1000, **fate: object) -> None:
         """A cell that does so many tokens a round and has that fate."""
-        values = {"threads": 2, "rounds": 4, "mitigation": mitigation, "device": "cpu"}
+        values = {"threads": 2, "rounds": 4, "mitigation": mitigation, "device": self.device}
         said = json.dumps({"name": name, "tokens": tokens, **fate})
         variables = (("FATE", said), ("LOG", str(self.log)))
         request = EnvironmentRequest((f"torch=={len(self.cells)}",))
@@ -298,18 +300,76 @@ def test_a_start_has_its_share_of_the_cores_and_a_round_has_all(table: Table, mo
         assert noted == [str(len(every))] * len(last(found, name).rounds) and last(found, name).cores == every
 
 
-def test_a_throttled_session_is_run_again_once(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no GPU here to throttle: what NVML would say is put in its place, the processes are real."""
+def test_what_needed_a_warm_up_in_one_session_gets_it_at_once_in_the_next(table: Table) -> None:
+    table.add("base", races=True)
+    table.add("a", **{"memory once": True})
+    found = table.run()
+    assert [(s.block, s.record.outcome.value) for s in found["base"]] == [
+        (0, "failed"), (0, "failed"), (0, "clean"), (1, "clean"),
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def cards(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Pretended:
+    """Two GPUs, as far as NVML and the leases are concerned."""
+    pretended = Pretended(monkeypatch)
+    pretended.mig = []
+    monkeypatch.setattr(lease_folder, "shared_folder", lambda: tmp_path / "leases")
+    return pretended
+
+
+def test_a_throttled_session_is_run_again_once(table: Table, cards: Pretended) -> None:
+    cards.cards = 1
+    braked = iter([0x4] * 3 + [0x80])  # the power cap is what a busy card is always at
+    cards.throttle = lambda: next(braked, 0x4)
+    table.device = "cuda"
     table.add("base")
     table.add("a")
-    said = iter([(), ("gpu0: power brake",)])
-    monkeypatch.setattr(gpu, "slowed", lambda _: next(said, ()))
     found = table.run()
     for name in ("base", "a"):
-        assert [SLOWED in dict(sample.record.extra) for sample in found[name]] == [True, False]
+        assert [dict(sample.record.extra).get(SLOWED) for sample in found[name]] == ["gpu0: power brake", None]
         assert [sample.block for sample in found[name]] == [0, 1]
+        assert [device.uuid for device in last(found, name).devices] == ["GPU-0"]
     speed = throughput(by_side(found["a"]), by_side(found["base"]))
     assert speed is not None and (speed.sessions, speed.n) == (1, 4)
+
+
+def test_sessions_on_several_gpus_start_together_and_take_turns_one_after_the_other(
+    table: Table, cards: Pretended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.device = "cuda"
+    monkeypatch.setattr(sessions, "UNKNOWN", 6)  # processes, however few cores this machine has
+    # Each process takes 40 of the 128 GiB: three of them to a card.
+    for name in ("base", "a", "b", "c", "d"):
+        table.add(name, start=0.8)
+    found = table.run([StoredTrial(record(Side.THREADS, peak_bytes=30 << 30), 0, "r")])
+    assert {name: [sample.block for sample in trials] for name, trials in found.items()} == {
+        "base": [0, 1], "a": [0], "b": [0], "c": [1], "d": [1],
+    }  # fmt: skip
+    on = [{device.uuid for name in names for device in last(found, name).devices} for names in ("ab", "cd")]
+    assert len(on[0]) == len(on[1]) == 1 and on[0] != on[1]
+    computed = table.computed()
+    assert all(earlier[3] <= later[2] for earlier, later in pairwise(computed))
+    starts = [json.loads(line) for line in table.log.read_text().splitlines() if '"start"' in line]
+    assert len(starts) == 6 and max(line[3] for line in starts) < computed[0][2]
+    assert {name for name, _, _, _ in computed[-14:]} == {"base", "c", "d"}
+
+
+def test_somebody_else_on_the_gpu_makes_it_no_result(
+    table: Table, cards: Pretended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "BUSY_AGAIN", 0.2)
+    cards.cards, table.device = 1, "cuda"
+    table.add("base", start=0.8)
+    # Somebody comes while it starts, and stays for longer than NVML is given to forget a process that has ended.
+    timers = [threading.Timer(after, setattr, (cards, "processes", there)) for after, there in ((0.5, [1]), (5.5, []))]
+    for timer in timers:
+        timer.start()
+    found = table.run()
+    for timer in timers:
+        timer.join()
+    assert [sample.record.outcome for sample in found["base"]] == [Outcome.INFRA, Outcome.CLEAN]
+    assert "somebody else used the GPU" in found["base"][0].record.message
 
 
 def test_blocks_go_on_where_the_run_has_sessions_already(table: Table) -> None:
