@@ -13,6 +13,7 @@ from bisect_env.engine.pool import Pool
 from bisect_env.engine.progress import Reporter
 from bisect_env.engine.state import CellState
 from bisect_env.engine.trialing import (
+    BESIDE_OTHERS,
     PREPARED,
     Bench,
     Trial,
@@ -45,6 +46,8 @@ class _Running:
     place: Place
     only_repeat: int | None = None
     attempt: int = 1
+    by_itself: bool = False
+    """Whether no other trial is to be on its GPUs: beside others it ran out of memory."""
     warming: bool = False
     """What runs now is not the trial itself but the warm-up before it."""
 
@@ -163,7 +166,8 @@ class Measuring:
         if running.warming:
             self._reporter.trial_started(slot.cell, Side.WARMUP, 1, 1)
             filler = _built(state.source or state)
-            self._pool.start(running, partial(warm_up, bench, slot.cell, _built(state), filler, running.place))
+            work = partial(warm_up, bench, slot.cell, _built(state), filler, running.place, running.by_itself)
+            self._pool.start(running, work)
             return
         of = self._design.planned(slot.side) if slot.side in COUNTED else 1
         self._reporter.trial_started(slot.cell, slot.side, slot.index + 1, of)
@@ -173,12 +177,14 @@ class Measuring:
         slot, state, limits = running.slot, running.state, self._bench.matrix.limits
         environment = _built(state)
         if slot.side is Side.PROFILE:
-            return Trial(slot, environment, running.place, limits.first_silence)
+            return Trial(slot, environment, running.place, limits.first_silence, by_itself=running.by_itself)
         silences = [r.longest_silence for r in state.records if r.side is Side.SERIAL and r.outcome in ENDED]
         silence = silence_limit(limits.silence, limits.first_silence, silences, tripled=state.hung)
         # On a GPU that is always throttled the last attempt counts: its figures say so.
         last = running.attempt == RETRIES
-        return Trial(slot, environment, running.place, silence, state.hung, last, running.only_repeat)
+        return Trial(
+            slot, environment, running.place, silence, state.hung, last, running.only_repeat, running.by_itself
+        )
 
     def _went(self, running: _Running, record: TrialRecord) -> None:
         """Keep what came of an attempt, and go on with the slot or with its place.
@@ -211,8 +217,10 @@ class Measuring:
 
     def _goes_on(self, running: _Running, record: TrialRecord) -> bool:
         """Whether the slot needs another attempt."""
+        crowded = record.outcome is Outcome.INFRA and record.message == BESIDE_OTHERS
+        running.by_itself |= crowded
         if running.slot.side is Side.PROFILE:
-            return False
+            return crowded
         if record.outcome is Outcome.INFRA:
             if record.aborted or running.attempt == RETRIES:
                 raise InfrastructureError(

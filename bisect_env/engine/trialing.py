@@ -21,6 +21,8 @@ from bisect_env.trials import caches, gpu, machine, runner
 from bisect_env.trials.records import Outcome, Reproducer, Side, TrialRecord, TrialSpec
 from bisect_env.trials.sharing import Company, Stay, alone
 
+BESIDE_OTHERS = "out of device memory beside other trials of this run, which says nothing about the cell alone"
+"""Message of such a trial: it is to be run again by itself."""
 PREPARED = ("warm", "stale")
 """Caches that a single-threaded trial fills beforehand."""
 
@@ -58,6 +60,8 @@ class Trial:
     """False when a trial whose GPU was throttled is to be run again."""
     only_repeat: int | None = None
     """The repeat that this trial decides about: it went wrong in a process in which others had been before it."""
+    by_itself: bool = False
+    """Whether no other trial is to be on its GPUs."""
 
 
 def devices_wanted(cell: Cell, available: int) -> int:
@@ -95,7 +99,9 @@ def run_trial(bench: Bench, trial: Trial) -> TrialRecord:
     return record
 
 
-def warm_up(bench: Bench, cell: Cell, environment: Environment, filler: Environment, place: Place) -> TrialRecord:
+def warm_up(
+    bench: Bench, cell: Cell, environment: Environment, filler: Environment, place: Place, by_itself: bool = False
+) -> TrialRecord:
     """Fill the cell's prepared compile cache by a single-threaded trial, which is stored and never counted.
 
     Where it does not end clean there is no prepared cache: the cell's trials then start cold and say that they missed.
@@ -103,11 +109,13 @@ def warm_up(bench: Bench, cell: Cell, environment: Environment, filler: Environm
     Args:
         environment: the cell's.
         filler: the environment that fills the cache: the cell's own, or under ``cache: stale`` another torch's.
+        by_itself: whether no other trial is to be on its GPUs.
 
     Raises:
         InfrastructureError: the cache cannot be kept, or as :func:`run_trial`.
     """
-    trial = Trial(Slot(cell, Side.WARMUP, 0), filler, place, bench.matrix.limits.first_silence)
+    silence = bench.matrix.limits.first_silence
+    trial = Trial(Slot(cell, Side.WARMUP, 0), filler, place, silence, by_itself=by_itself)
     with trial_folder(bench) as folder:
         record = _execute(bench, trial, folder, keep=True)
         bench.store.put_trial(record, cell.key, bench.run_id, 0, bench.reproducer.content_hash)
@@ -193,12 +201,14 @@ def _execute(
     if stay.others and record.outcome is not Outcome.INFRA:
         message = f"somebody else used the GPU meanwhile: {', '.join(stay.others)}"
         record = replace(record, outcome=Outcome.INFRA, message=message)
+    if record.outcome is Outcome.OOM and stay.shared:
+        record = replace(record, outcome=Outcome.INFRA, message=BESIDE_OTHERS)
     return record
 
 
 def _gpus(bench: Bench, trial: Trial) -> AbstractContextManager[Stay]:
     settings = bench.settings
     if bench.company is not None and trial.place.devices is not None:
-        return bench.company.stay(trial.place.devices)
+        return bench.company.stay(trial.place.devices, trial.by_itself)
     count = devices_wanted(trial.slot.cell, len(gpu.devices(settings.gpus)))
     return alone(count, settings.allow_busy, settings.gpus, bench.stop, bench.tell)

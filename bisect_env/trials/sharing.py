@@ -25,8 +25,16 @@ class Stay:
     """A trial's time on its GPUs."""
 
     devices: tuple[Device, ...]
+    by_itself: bool = False
+    """No other trial of ours is to be there."""
+    shared: bool = False
+    """Whether another trial of ours was there meanwhile."""
     others: list[str] = field(default_factory=list)
     """Who else was seen there meanwhile; complete once the trial has left."""
+
+    def meets(self, other: Stay) -> bool:
+        """Whether both are on one GPU."""
+        return not set(self.devices).isdisjoint(other.devices)
 
 
 @contextmanager
@@ -56,37 +64,62 @@ class Company:
 
     def __init__(self, allow_busy: bool, stop: threading.Event, tell: Callable[[str], None]) -> None:
         self._allow_busy, self._stop, self._tell = allow_busy, stop, tell
-        self._guard = threading.Lock()
+        self._guard = threading.Condition()
         self._here: list[Stay] = []
+        self._reserved: list[Stay] = []
+        """Trials that have their GPUs for themselves, or wait for that: nobody else enters there."""
 
     @contextmanager
-    def stay(self, devices: Sequence[Device]) -> Iterator[Stay]:
+    def stay(self, devices: Sequence[Device], by_itself: bool = False) -> Iterator[Stay]:
         """Be on ``devices`` for the time of a trial, once nobody else computes there.
+
+        Args:
+            by_itself: wait also until no other trial of ours is there, and let none in.
 
         Raises:
             LeaseStopped: the stop event was set while somebody was waited for.
         """
-        mine = Stay(tuple(devices))
-        self._enter(mine)
+        mine = Stay(tuple(devices), by_itself)
         try:
+            self._enter(mine)
             yield mine
         finally:
             with self._guard:
-                self._here = [other for other in self._here if other is not mine]
-                self._look(mine)
+                self._reserved = [other for other in self._reserved if other is not mine]
+                if any(other is mine for other in self._here):
+                    self._here = [other for other in self._here if other is not mine]
+                    self._look(mine)
+                self._guard.notify_all()
 
     def _enter(self, mine: Stay) -> None:
+        with self._guard:
+            if mine.by_itself:
+                self._reserved.append(mine)
         while True:
             with self._guard:
+                while self._is_kept_out(mine):
+                    if self._stop.is_set():
+                        raise leases.LeaseStopped("stopped while waiting for a GPU of its own")
+                    self._guard.wait(leases.POLL)
                 # No trial of ours begins between the look and the entry: an empty GPU is empty of ours.
                 found = self._look(Stay(mine.devices))
                 if not found:
+                    for other in self._here:
+                        if other.meets(mine):
+                            other.shared = mine.shared = True
                     self._here.append(mine)
                     return
             text = f"waiting for {'; '.join(found)} (--allow-busy measures beside it)"
             self._tell(text)
             if self._stop.wait(leases.BUSY_AGAIN):
                 raise leases.LeaseStopped(f"stopped while {text}")
+
+    def _is_kept_out(self, mine: Stay) -> bool:
+        """Whether others have to go first: who wants a GPU for itself waits for those there, and the others for it."""
+        if not mine.by_itself:
+            return any(other.meets(mine) for other in self._reserved)
+        before = self._reserved[: next(at for at, other in enumerate(self._reserved) if other is mine)]
+        return any(other.meets(mine) for other in (*self._here, *before))
 
     def _look(self, mine: Stay) -> list[str]:
         """Who else is on the devices of ``mine``; all trials that are there remember it."""

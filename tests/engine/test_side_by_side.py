@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from bisect_env.engine import measuring
+from bisect_env.engine import measuring, trialing
 from bisect_env.engine.places import split
 from bisect_env.trials import gpu, leases, machine
 from tests.support.engine import measured
@@ -199,3 +199,14 @@ def test_a_finished_cell_is_profiled_once_beside_the_others(small: World, two_ca
     assert before.count(("ended", results[1].cell.id, "threads")) == 4
     again, _ = measured(small, protocol=True)
     assert [len(result.samples) for result in again] == [len(found) for found in sides]
+
+
+def test_out_of_memory_beside_others_is_tried_again_alone(small: World, two_cards: Pretended) -> None:
+    two_cards.cards = 1
+    small.torch("2.14.1", large=str(small.folder / "room"))
+    small.matrix("axes: {torch: [2.14.1], transformers: [5.8.1]}\ntrials: 4\ncontrols: 1\nsolo: 0\nat_once: 2\n")
+    results, _ = measured(small)
+    assert results[0].verdict.text == "FULL" and results[0].verdict.threads is not None
+    assert results[0].verdict.threads.n == 4
+    crowded = [sample.record for sample in results[0].samples if sample.record.outcome == "infra"]
+    assert crowded and {record.message for record in crowded} == {trialing.BESIDE_OTHERS}

@@ -64,6 +64,15 @@ if side == "threads" and draw < fate.get("race", 0) and condition.get("mitigatio
     fail("tracing flag was set")
 if side == "threads" and not warm and fate.get("cold_race"):
     fail("tracing flag was set by a compile")
+if side == "threads" and fate.get("large"):
+    # As an allocator on a card that the trials of this project share: there is room for one.
+    room = pathlib.Path(fate["large"])
+    try:
+        room.touch(exist_ok=False)
+    except FileExistsError:
+        fail("CUDA out of memory. Tried to allocate 90.00 GiB")
+    time.sleep(0.5)
+    room.unlink()
 while side == "threads" and draw < fate.get("crawl", 0):
     say("alive")
     time.sleep(0.05)
@@ -111,7 +120,7 @@ class World:
         Under a ``mitigation`` in the condition that is not ``none`` it does not fail.
 
         ``crawl``: the chance that it never ends and goes on saying so. ``late``: it fails after a reset, and alone in a
-        fresh process only when that is ``confirmed``.
+        fresh process only when that is ``confirmed``. ``large``: there is memory for one such trial at a time; path of a mark.
         """
         cuda = version.partition("+cu")[2]
         variant = f"{cuda[:-1]}.{cuda[-1]}" if cuda else None

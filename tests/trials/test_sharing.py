@@ -137,3 +137,37 @@ def test_alone_all_that_is_there_afterwards_is_somebody_elses(
             nvml.processes = [ours]
         assert bool(stay.others) is not allow_busy
         nvml.processes = []
+
+
+def test_who_needs_a_gpu_for_itself_waits_for_the_others_and_they_for_it(nvml: Pretended) -> None:
+    together, _ = company([])
+    order: list[str] = []
+
+    def be(name: str, seconds: float, by_itself: bool, device: int = 0) -> threading.Thread:
+        def stay() -> None:
+            with together.stay(CARDS[device : device + 1], by_itself) as mine:
+                order.append(f"{name} in")
+                time.sleep(seconds)
+                order.append(f"{name} out")
+            shared[name] = mine.shared
+
+        thread = threading.Thread(target=stay)
+        thread.start()
+        time.sleep(0.1)
+        return thread
+
+    shared: dict[str, bool] = {}
+    threads = [be("a", 0.5, False), be("b", 0.4, False), be("x", 0.3, True), be("c", 0.1, False), be("y", 0.1, True, 1)]
+    for thread in threads:
+        thread.join(10)
+    assert order.index("x in") > max(order.index("a out"), order.index("b out"))
+    assert order.index("c in") > order.index("x out") and order.index("y in") < order.index("x in")
+    assert shared == {"a": True, "b": True, "x": False, "c": False, "y": False}
+
+
+def test_a_wait_for_a_gpu_of_its_own_can_be_stopped(nvml: Pretended) -> None:
+    together, stop = company([])
+    with together.stay(CARDS[:1]):
+        threading.Timer(0.2, stop.set).start()
+        with pytest.raises(leases.LeaseStopped), together.stay(CARDS[:1], by_itself=True):
+            pass
