@@ -23,6 +23,7 @@ def test_every_shipped_file_is_tested_here() -> None:
         "h200",
         "incident",
         "mitigations",
+        "two-gpus",
     }
 
 
@@ -97,7 +98,14 @@ def test_mitigations() -> None:
     assert {fnmatch(cell.id, "torch-2.11.0_*_cold") for cell in found.cells[:9]} == {True}, "as its comment says"
 
 
-@pytest.mark.parametrize("name", ["cpu", "gpu", "h200", "incident", "mitigations"])
+def test_two_gpus() -> None:
+    two = matrix("two-gpus")
+    assert {(cell.condition.threads, cell.condition.get("gpus", 1)) for cell in two.cells} == {(2, 2)}
+    assert len({cell.request.key for cell in two.cells}) == 2
+    assert all(two.reference_of(cell) is not None for cell in two.cells)
+
+
+@pytest.mark.parametrize("name", ["cpu", "gpu", "h200", "incident", "mitigations", "two-gpus"])
 def test_each_says_which_question_it_answers(name: str) -> None:
     text = (shipped.matrices_folder() / f"{name}.yaml").read_text(encoding="utf-8")
     assert text.startswith("# Question: ")
