@@ -78,6 +78,7 @@ class Targets:
         self._queues: dict[tuple[int, int], queue.Queue[Handed]] = {
             (drafter, target): queue.Queue(AHEAD) for drafter in drafters for target in layout.sources[drafter]
         }
+        self._room = [threading.Event() for _ in self.targets]
         self._closed = threading.Event()
         self._threads = [
             threading.Thread(target=self._run, args=(index,), name=f"t{index}", daemon=True)
@@ -108,32 +109,31 @@ class Targets:
         while True:
             worker.go_on()
             try:
-                return lane.receive(*self._queues[drafter, source].get(timeout=POLL_SECONDS))
+                handed = self._queues[drafter, source].get(timeout=POLL_SECONDS)
             except queue.Empty:
                 continue
+            self._room[source].set()
+            return lane.receive(*handed)
 
     def _seed(self, drafter: int, number: int) -> int:
         return self.seed + drafter * 10**6 + number
 
     def _run(self, index: int) -> None:
+        sources, room = self.layout.sources, self._room[index]
         try:
-            own = [drafter for drafter, sources in enumerate(self.layout.sources) if index in sources]
-            done = {drafter: self.layout.sources[drafter].index(index) for drafter in own}
+            done = {drafter: feeding.index(index) for drafter, feeding in enumerate(sources) if index in feeding}
             while not self._over():
-                for drafter in own:
+                room.clear()
+                # Whoever has room: a drafter may pause, waiting for the one that would be starved by it.
+                hungry = [drafter for drafter in done if not self._queues[drafter, index].full()]
+                for drafter in hungry:
                     handed = self.targets[index].make(self._seed(drafter, done[drafter]))
-                    done[drafter] += len(self.layout.sources[drafter])
-                    self._put(self._queues[drafter, index], handed)
+                    done[drafter] += len(sources[drafter])
+                    self._queues[drafter, index].put_nowait(handed)
+                if not hungry:
+                    room.wait(POLL_SECONDS)
         except BaseException as error:  # noqa: BLE001 - as of any other thread of the trial
             self.trial.fail(f"t{index}", error, "target")
-
-    def _put(self, waiting: queue.Queue[Handed], handed: Handed) -> None:
-        while not self._over():
-            try:
-                waiting.put(handed, timeout=POLL_SECONDS)
-                return
-            except queue.Full:
-                continue
 
     def _over(self) -> bool:
         return self._closed.is_set() or self.trial.stop.is_set()

@@ -129,3 +129,13 @@ def test_the_summary_has_every_fact() -> None:
         "FAILED w1: KeyError in torch.fx (f:3): 'x'",
         "outcome: 1 thread(s) failed",
     ]
+
+
+def test_one_repeat_may_be_asked_for_where_there_are_repeats() -> None:
+    options = {"repeats": {"default": 1, "min": 1, "max": 9}}
+    assert checked(options, {"only_repeat": 3})["only_repeat"] == 3
+    assert "only_repeat" not in checked(options, {"only_repeat": None})
+    with pytest.raises(ValueError, match="only_repeat: -1 is not between 0"):
+        checked(options, {"only_repeat": -1})
+    with pytest.raises(CannotRunHere, match="no repeats"):
+        checked({}, {"only_repeat": 3})

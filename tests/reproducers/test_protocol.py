@@ -36,6 +36,7 @@ def test_a_clean_trial_says_everything_in_order(run: Run) -> None:
     [
         ("threads", {"w0", "w1"}, 2),
         ("profile", {"w0", "w1"}, 2),
+        ("rounds", {"w0", "w1"}, 2),
         ("serial", {"w0", "w1"}, 1),
         ("warmup", {"w0", "w1"}, 1),
         ("solo", {"w1"}, 1),
@@ -234,3 +235,74 @@ def test_a_signal_shows_the_stacks_of_all_threads(run: Run) -> None:
     assert ran.status == 0
     assert ran.errors.count("in stuck") == 2
     assert "in work" in ran.errors
+
+
+REPEATS = """
+def pieces(repeat):
+    main = threading.current_thread() is threading.main_thread()
+    trial.events.emit("repeat", index=repeat, resets=repeat - 4)
+    {prepare}
+    def piece(worker):
+        worker.phase = "part"
+        worker.meet()
+        trial.events.emit("note", key=f"{{worker.name}} {{repeat}} {{main}}", value=threading.get_ident())
+        {work}
+        worker.meet()
+    return [piece, piece]
+trial.work(pieces, repeats=(4, 5, 6), after=lambda: trial.events.emit("note", key="after", value=trial.status))
+sys.exit(trial.finish())
+"""
+
+
+@pytest.mark.parametrize(("side", "threads"), [("threads", 2), ("serial", 1)])
+def test_repeats_are_prepared_in_the_main_thread_and_done_by_the_same_workers(
+    run: Run, side: str, threads: int
+) -> None:
+    # In the controls a barrier has one thread only, which meets itself.
+    ran = run(REPEATS.format(prepare="", work=""), side=side)
+    assert ran.status == 0, ran.errors
+    told = [event for event in ran.events if event["event"] in ("repeat", "note")]
+    for number, repeat in enumerate((4, 5, 6)):
+        one, *did, after = told[4 * number : 4 * number + 4]
+        assert (one["event"], one["index"], after["key"]) == ("repeat", repeat, "after")
+        assert {note["key"] for note in did} == {f"w0 {repeat} True", f"w1 {repeat} True"}
+    assert len({note["value"] for note in ran.of("note") if note["key"] != "after"}) == threads
+
+
+def test_a_failure_ends_the_repeats_and_says_its_phase(run: Run) -> None:
+    ran = run(REPEATS.format(prepare="", work="assert (repeat, worker.name) != (5, 'w1')"))
+    assert ran.status == 1
+    assert [event["index"] for event in ran.of("repeat")] == [4, 5]
+    (failure,) = ran.of("failure")
+    assert (failure["thread"], failure["type"], failure["phase"]) == ("w1", "AssertionError", "part")
+    assert [note["value"] for note in ran.of("note") if note["key"] == "after"] == [0, 1]
+
+
+def test_what_fails_between_two_repeats_is_the_main_threads_failure(run: Run) -> None:
+    ran = run(REPEATS.format(prepare="assert repeat < 6", work=""))
+    assert ran.status == 1
+    (failure,) = ran.of("failure")
+    assert (failure["thread"], failure["phase"]) == ("main", "preparing")
+    assert ran.events[-1]["event"] == "done"
+
+
+def test_a_repeat_that_cannot_run_here_is_125(run: Run) -> None:
+    prepare = "from condition import CannotRunHere; exec('raise CannotRunHere(\"not this one\")')"
+    ran = run(REPEATS.format(prepare=prepare, work=""))
+    assert ran.status == 125
+    assert [note["value"] for note in ran.of("note") if note["key"] == "skipped"] == ["not this one"]
+
+
+def test_waiting_workers_end_with_the_first_that_fails(run: Run) -> None:
+    body = """
+    def failing(worker):
+        raise ValueError("for a reason")
+    def waiting(worker):
+        while True:
+            worker.go_on()
+            time.sleep(0.001)
+    trial.work([failing, waiting])
+    sys.exit(trial.finish())
+    """
+    ran = run(body)
+    assert [failure["thread"] for failure in ran.of("failure")] == ["w0"]
