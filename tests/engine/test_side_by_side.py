@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import sqlite3
 import threading
 import time
 import zlib
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,6 +20,7 @@ import pytest
 from bisect_env.engine import measuring, trialing
 from bisect_env.engine.places import split
 from bisect_env.trials import gpu, leases, machine
+from bisect_env.trials.records import Device
 from tests.support.engine import measured
 from tests.support.nvml import Pretended
 from tests.support.racing import World, placed
@@ -158,17 +161,21 @@ def test_gpus_are_leased_once_and_given_in_turn(
 def test_somebody_elses_work_makes_those_beside_it_infrastructure(
     small: World, two_cards: Pretended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Seen at two looks in the middle of the run, while ours run too, and gone afterwards."""
-    looks = iter([[], [], [], [], [], [], [1], [1], [1]])
+    """Seen at one look, while another trial of ours is on the same GPU, and gone afterwards."""
+    two_cards.cards = 1
     monkeypatch.setattr(gpu, "_on_the_host", lambda: True)
     monkeypatch.setattr(leases, "BUSY_AGAIN", 0.1)
-    real = gpu.foreign_processes
-    monkeypatch.setattr(gpu, "foreign_processes", lambda devices, own=(): real(devices, own, settle=0))
-    two_cards.listed = lambda handle: next(looks, [])
+    real, in_company = gpu.foreign_processes, itertools.count()
+
+    def look(devices: Sequence[Device], own: Sequence[int] = ()) -> tuple[str, ...]:
+        two_cards.processes = [1] if own and next(in_company) == 4 else []
+        return real(devices, own, settle=0)
+
+    monkeypatch.setattr(gpu, "foreign_processes", look)
     results, _ = measured(small)
     assert [result.verdict.text for result in results] == ["RACE 4/4", "FULL"]
     infra = [s.record for r in results for s in r.samples if s.record.outcome == "infra"]
-    assert 1 <= len(infra) <= 3 and all("somebody else used the GPU meanwhile" in record.message for record in infra)
+    assert 1 <= len(infra) <= 2 and all("somebody else used the GPU meanwhile" in record.message for record in infra)
     assert len(set(placed(small.trials()))) == len(small.trials()) == 24
 
 
