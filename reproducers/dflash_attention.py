@@ -95,7 +95,8 @@ def through_transformers(backend: str, mitigation: str, device: str) -> Call:
     """
     library = importlib.import_module("transformers.integrations.flex_attention")
     functions = importlib.import_module("transformers.modeling_utils").ALL_ATTENTION_FUNCTIONS
-    library.WrappedFlexAttention._instance = None
+    if hasattr(library, "WrappedFlexAttention"):
+        library.WrappedFlexAttention._instance = None
     if backend != "inductor":
         library.WrappedFlexAttention(True)._compiled_flex_attention = torch.compile(flex_attention, backend=backend)
 

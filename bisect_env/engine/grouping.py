@@ -16,6 +16,7 @@ from bisect_env.environments.records import Environment
 from bisect_env.matrix.cells import Cell, Condition, Matrix
 from bisect_env.store.trials import StoredTrial
 from bisect_env.trials.records import Outcome, Side
+from bisect_env.verdicts.samples import counts
 from bisect_env.verdicts.throughput import was_warmed
 
 Process = TypeVar("Process")
@@ -207,7 +208,7 @@ def starts(entrant: Entrant) -> tuple[bool, ...]:
         return (False, False)
     if any(was_warmed(sample.record) for sample in entrant.samples):
         return (True, True)
-    outcomes = [s.record.outcome for s in entrant.samples if s.record.side is Side.THREADS]
-    counted = [outcome for outcome in outcomes if outcome is not Outcome.INFRA]
+    threads = [sample.record for sample in entrant.samples if sample.record.side is Side.THREADS]
+    counted = [record.outcome for record in threads if counts(record)]
     bad = sum(outcome in (Outcome.FAILED, Outcome.HANG) for outcome in counted)
     return (True, True) if counted and bad >= HOPELESS * len(counted) else (False, False, True)
