@@ -85,10 +85,15 @@ def main() -> None:
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto", help="default: auto")
     parser.add_argument("--backend", default="aot_eager", help="of torch.compile (default: aot_eager)")
     parser.add_argument("--repeats", type=int, default=6, help="of a process with the pattern mixed (default: 6)")
+    parser.add_argument(
+        "--mitigation", default="none", help="of both ways; one that keeps trials clean (default: none)"
+    )
     parser.add_argument("--rounds", type=int, default=2, help="rounds of A B B A (default: 2)")
     parser.add_argument("--scratch", type=Path, help="parent of the scratch folder")
     given = parser.parse_args()
-    common: dict[str, str | int] = {"device": given.device, "backend": given.backend}
+    common: dict[str, str | int] = {
+        "device": given.device, "backend": given.backend, "mitigation": given.mitigation,
+    }  # fmt: skip
     ways: dict[str, dict[str, str | int]] = {
         BARRIER: {**common, "pattern": "barrier", "repeats": 1},
         MIXED: {**common, "pattern": "mixed", "repeats": given.repeats},

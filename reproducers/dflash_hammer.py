@@ -15,7 +15,8 @@ from protocol import Worker
 from torch.nn import functional
 
 CALLS_IN_FLIGHT = 4
-"""Calls between two synchronisations of the stream: the device keeps busy, its queue stays short."""
+"""Calls between two synchronisations of the stream: the device keeps busy, its queue stays short. One of so many goes
+backward too, which takes the device three times as long as the call that may trip."""
 ROWS, LEAST_WIDTH, MORE_WIDTH = 128, 64, 16
 
 
@@ -60,7 +61,7 @@ class Fresh:
 
 
 class Hammer:
-    """A thread's warm attention calls, forward and backward, without anything else of a training step."""
+    """A thread's warm attention calls without anything else of a training step; now and then with their backward."""
 
     def __init__(self, thread: Thread, worker: Worker) -> None:
         self._thread, self._worker, self._calls = thread, worker, 0
@@ -80,9 +81,10 @@ class Hammer:
         for number, (layer, inputs, mask, slope) in enumerate(itertools.cycle(self._prepared)):
             if self._worker.stopping or (number >= len(self._prepared) and until()):
                 break
+            backward = number < len(self._prepared) or number % CALLS_IN_FLIGHT == 0
             with lock(mitigation, "lock-all"):
                 out = attend(layer, *inputs, mask)
-                if out.requires_grad:
+                if out.requires_grad and backward:
                     torch.autograd.grad(out, inputs, slope)
             if number % CALLS_IN_FLIGHT == 0:
                 self._thread.lane.synchronize()

@@ -36,6 +36,8 @@ from trial_windows import Windows
 
 CLEAN, FAILED, USAGE, CANNOT_RUN, INTERRUPTED = 0, 1, 2, 125, 130
 THREADED = ("threads", "profile", "rounds")
+AFTER_FAILURE_SECONDS = 10.0
+"""What the other threads have to come to their end once one has failed: the trial is decided, and they may be stuck."""
 FLUSH_SECONDS = 0.1
 """Least time between two `step` events of a thread."""
 
@@ -127,6 +129,8 @@ class Trial:
         self.stop, self.lock, self.alone = threading.Event(), threading.Lock(), threading.Lock()
         self.barrier = self._gate = threading.Barrier(1)
         self.exposures, self.status = 0, CLEAN
+        self._busy: set[str] = set()
+        self._finished = threading.Event()
 
     @classmethod
     def begin(cls, options: Options, description: str) -> Trial:
@@ -264,6 +268,7 @@ class Trial:
         for name, piece in share:
             threading.current_thread().name = name
             worker = Worker(self, name)
+            self._busy.add(name)
             try:
                 if not self.stop.is_set():
                     piece(worker)
@@ -276,12 +281,24 @@ class Trial:
                 self.fail(name, error, worker.phase)
             finally:
                 worker.flush()
+                self._busy.discard(name)
 
     def fail(self, name: str, error: BaseException, phase: str = "") -> None:
-        """Report that a thread failed, and end the others' work."""
+        """Report that a thread failed, and end the others' work; the process, where they do not come to its end."""
         self.events.emit("failure", thread=name, **describe(error), **({"phase": phase} if phase else {}))
         self.status = FAILED
         self._give_up()
+        threading.Thread(target=self._end_without, daemon=True).start()
+
+    def _end_without(self) -> None:
+        """End the process without the threads that are stuck; where, stands in the output."""
+        if self._finished.wait(AFTER_FAILURE_SECONDS):
+            return
+        faulthandler.dump_traceback(all_threads=True)
+        self.events.emit("note", key="stuck_after_failure", value=", ".join(sorted(self._busy)) or "the end")
+        self.finish()
+        sys.stdout.flush()
+        os._exit(self.status)
 
     def _give_up(self) -> None:
         self.stop.set()
@@ -289,6 +306,7 @@ class Trial:
 
     def finish(self) -> int:
         """Report exposures and the end, print the summary when run by hand, and return the exit status."""
+        self._finished.set()
         self.events.emit("exposures", count=self.exposures)
         self.events.emit("done")
         if self.events.seen:

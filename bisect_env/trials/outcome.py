@@ -68,7 +68,7 @@ class Seen:
     exit_status: int | None
     """As the process left it, negative for a signal; None when this program killed it."""
     expired: str = ""
-    """Which limit it was killed for: ``import``, ``silence`` or ``total``; empty when it ended by itself."""
+    """Which limit it was killed for: ``import``, ``silence``, ``still`` or ``total``; empty when it ended by itself."""
     waited: float = 0.0
     """Seconds of that limit."""
     ended: float = 0.0
@@ -206,4 +206,6 @@ def _line_round(found: re.Match[str]) -> str:
 def _hang_message(seen: Seen) -> str:
     if seen.expired == "silence":
         return f"no event within {seen.waited:.0f} s"
+    if seen.expired == "still":
+        return f"neither an event nor any computing within {seen.waited:.0f} s"
     return f"still running after {seen.waited:.0f} s (limits.trial)"

@@ -19,6 +19,7 @@ from bisect_env.trials.isolation import Folders, Isolation, compiler_folders, dr
 from bisect_env.trials.outcome import Classified, Seen, classify
 from bisect_env.trials.process import CannotStart, Process, SupervisorLost
 from bisect_env.trials.records import Outcome, TrialRecord, TrialSpec
+from bisect_env.trials.stillness import STILL_SECONDS, Stillness, cpu_seconds
 from bisect_env.trials.watchdog import EventsWatch, Expiry, expired
 
 TICK = 0.1
@@ -147,13 +148,18 @@ def _run(
 
 def _watch(spec: TrialSpec, folders: Folders, process: Process, stop: threading.Event, began: float) -> Expiry | None:
     watch = EventsWatch(folders.events, began, spec.turns)
+    stillness = Stillness(began, lambda: cpu_seconds(process.family()))
     while not process.wait(TICK):
         if stop.is_set():
             raise Stopped
         now = time.monotonic()
-        expiry = expired(watch.look(now), now, spec.limits, spec.silence, spec.reproducer.protocol)
+        progress = watch.look(now)
+        expiry = expired(progress, now, spec.limits, spec.silence, spec.reproducer.protocol)
         if expiry:
             return expiry
+        # Imports read from a disk, and a command without the protocol may sleep for good reasons.
+        if progress.ready and stillness.seconds(now, progress.last_event) >= STILL_SECONDS:
+            return Expiry("still", STILL_SECONDS)
     return None
 
 

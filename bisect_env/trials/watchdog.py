@@ -19,7 +19,7 @@ class Expiry:
     """A limit that was passed."""
 
     limit: str
-    """``import``, ``silence`` or ``total``."""
+    """``import``, ``silence``, ``still`` or ``total``."""
     seconds: float
 
 

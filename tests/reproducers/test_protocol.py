@@ -306,3 +306,22 @@ def test_waiting_workers_end_with_the_first_that_fails(run: Run) -> None:
     """
     ran = run(body)
     assert [failure["thread"] for failure in ran.of("failure")] == ["w0"]
+
+
+def test_a_failed_trial_ends_although_another_thread_is_stuck(run: Run) -> None:
+    ran = run(
+        """
+        import threading
+        protocol.AFTER_FAILURE_SECONDS = 0.3
+        def failing(worker):
+            raise KeyError("gone")
+        def stuck(worker):
+            threading.Event().wait()
+        trial.work([failing, stuck])
+        """
+    )
+    assert ran.status == 1
+    assert [failure["thread"] for failure in ran.of("failure")] == ["w0"]
+    (note,) = (note for note in ran.of("note") if note["key"] == "stuck_after_failure")
+    assert note["value"] == "w1"
+    assert ran.of("done") and "in stuck" in ran.errors

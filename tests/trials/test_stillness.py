@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bisect_env.trials import runner, stillness
+from bisect_env.trials.records import Outcome
+from bisect_env.trials.stillness import EVERY_SECONDS, STILL_SECONDS, STILL_SHARE, Stillness, cpu_seconds
+from tests.trials.scripts import run_script
+
+
+def longest(readings: list[float], events: set[int]) -> float:
+    """Longest stillness over readings ``EVERY_SECONDS`` apart; ``events`` are the readings that an event precedes."""
+    used = iter(readings)
+    watch, last, most = Stillness(0.0, lambda: next(used)), 0.0, 0.0
+    for index in range(len(readings)):
+        now = (index + 1) * EVERY_SECONDS
+        last = now - 0.1 if index in events else last
+        most = max(most, watch.seconds(now, last))
+    return most
+
+
+def test_neither_event_nor_computing_is_stillness() -> None:
+    assert longest([5.0] * 15, set()) == 14 * EVERY_SECONDS >= STILL_SECONDS
+
+
+@given(st.lists(st.floats(0.021, 4.0), min_size=20, max_size=40))
+def test_what_uses_more_than_its_share_is_never_still(shares: list[float]) -> None:
+    used, readings = 0.0, []
+    for share in shares:
+        used += share * EVERY_SECONDS
+        readings.append(used)
+    assert min(shares) > STILL_SHARE
+    assert longest(readings, set()) < STILL_SECONDS + EVERY_SECONDS
+
+
+@given(st.sets(st.integers(0, 29)))
+def test_every_event_begins_the_count_anew(events: set[int]) -> None:
+    ends = [-1, *sorted(events), 30]
+    gap = max(later - earlier for earlier, later in itertools.pairwise(ends))
+    assert longest([1.0] * 30, events) <= gap * EVERY_SECONDS
+
+
+def test_a_child_that_computed_and_ended_is_no_stillness() -> None:
+    burn = "import subprocess, sys, time; subprocess.run([sys.executable, '-c', 'sum(range(10**7))']); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", burn]) as process:
+        family = [psutil.Process(process.pid)]
+        try:
+            deadline = time.monotonic() + 20
+            while cpu_seconds(family) < 0.1 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert cpu_seconds(family) >= 0.1
+        finally:
+            process.kill()
+    assert cpu_seconds(family) == 0.0
+
+
+def test_a_deadlock_ends_long_before_its_silence_and_a_busy_process_does_not(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(stillness, "EVERY_SECONDS", 0.1)
+    monkeypatch.setattr(runner, "STILL_SECONDS", 1.0)
+    (tmp_path / "still").mkdir()
+    began = time.monotonic()
+    record = run_script(tmp_path / "still", "threading.Event().wait()", silence=60.0)
+    assert time.monotonic() - began < 15
+    assert (record.outcome, record.hang_kind) == (Outcome.HANG, "deadlock")
+    assert record.message == "neither an event nor any computing within 1 s"
+    (tmp_path / "busy").mkdir()
+    busy = "end = time.monotonic() + 2.5\nwhile time.monotonic() < end: pass\nsay('done')"
+    record = run_script(tmp_path / "busy", busy, silence=60.0)
+    assert record.outcome is Outcome.CLEAN
