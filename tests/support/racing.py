@@ -120,8 +120,8 @@ class World:
         Under a ``mitigation`` in the condition that is not ``none`` it does not fail.
 
         ``crawl``: the chance that it never ends and goes on saying so. ``late``: it fails after a reset, and alone in a
-        fresh process only when that is ``confirmed``. ``large``: there is memory for one such trial at a time; path of a
-        mark.
+        fresh process only when that is ``confirmed``. ``large``: there is memory for one such trial at a time; the
+        path of a mark.
         """
         cuda = version.partition("+cu")[2]
         variant = f"{cuda[:-1]}.{cuda[-1]}" if cuda else None
