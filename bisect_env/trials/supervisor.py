@@ -73,8 +73,12 @@ def _start(job: dict[str, Any], output: int, prctl: Any) -> int:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != supervisor:
             os._exit(1)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGINT):
-            signal.signal(number, signal.SIG_DFL)
+        # Neither what this process handles nor what its parents ignore or block is the trial's: `nohup`, a shell's
+        # background job or a batch system may have set any of it, and a blocked SIGUSR1 would hide a hang's stacks.
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            if signal.getsignal(number) not in (signal.SIG_DFL, None):
+                signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
         if job["cores"]:
             os.sched_setaffinity(0, job["cores"])
         os.chdir(job["folder"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -130,6 +131,28 @@ def test_a_deadlock_with_the_stacks_of_all_threads(tmp_path: Path) -> None:
     assert record.hang_kind == "deadlock" and record.message == "no event within 1 s"
     assert "one_way" in record.stacks and "other_way" in record.stacks and "CPU time" in record.stacks
     assert not running("trial-" + tmp_path.name)
+
+
+def test_signals_that_parents_block_or_ignore_are_not_the_trials(tmp_path: Path) -> None:
+    body = """
+    import signal
+    blocked = [int(each) for each in signal.pthread_sigmask(signal.SIG_BLOCK, [])]
+    ignored = [int(n) for n in signal.valid_signals() if signal.getsignal(n) is signal.SIG_IGN]
+    say("note", key="blocked", value=json.dumps(blocked))
+    say("note", key="ignored", value=json.dumps(ignored))
+    say("done")
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1, signal.SIGTERM])
+    hup = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        record = run_script(tmp_path, body)
+    finally:
+        signal.signal(signal.SIGHUP, hup)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    extra = dict(record.extra)
+    assert extra["blocked"] == "[]"
+    # Python itself ignores these two from its start on.
+    assert set(json.loads(extra["ignored"])) <= {signal.SIGPIPE, signal.SIGXFSZ}
 
 
 def test_a_spin_and_a_slow_compile_differ_by_the_open_window(tmp_path: Path) -> None:
