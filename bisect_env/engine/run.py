@@ -5,9 +5,8 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 
-from bisect_env.engine import prepare, sessions
+from bisect_env.engine import judging, prepare, sessions
 from bisect_env.engine.grouping import Entrant, baseline_of, needs_rounds
 from bisect_env.engine.measuring import Measuring
 from bisect_env.engine.plan import COUNTED
@@ -19,20 +18,16 @@ from bisect_env.engine.trialing import Bench
 from bisect_env.engine.turn import turn
 from bisect_env.environments.records import Environment, Lock, Reason, Unavailable
 from bisect_env.environments.uv import Uv
-from bisect_env.matrix.cells import Cell, Condition, EnvironmentRequest, Matrix
+from bisect_env.matrix.cells import Cell, EnvironmentRequest, Matrix
 from bisect_env.store.database import Store
 from bisect_env.store.trials import StoredTrial
 from bisect_env.trials import gpu
 from bisect_env.trials.records import Outcome, Reproducer, Side
-from bisect_env.verdicts.looks import Design, finished
+from bisect_env.verdicts.looks import finished
 from bisect_env.verdicts.records import Headline, Verdict
 from bisect_env.verdicts.samples import counts
-from bisect_env.verdicts.verdict import judge, without_environment
 
 PROFILED = (Headline.DENSE, Headline.SLOW, Headline.UNSURE, Headline.FULL)
-CONTROLS = (
-    "a command must itself work in one thread when its condition's `side` is not `threads`: is this one's control one?"
-)
 
 
 class Engine:
@@ -50,14 +45,7 @@ class Engine:
     ) -> None:
         self.matrix, self.reproducer, self.settings, self.store = matrix, reproducer, settings, store
         self.uv, self.reporter, self.stop = uv, reporter, stop
-        self.design = Design(
-            trials=matrix.trials,
-            controls=matrix.controls,
-            slow_below=matrix.slow_below,
-            max_race_rate=settings.max_race_rate,
-            solo=matrix.solo,
-            stop_early=matrix.stop_early,
-        )
+        self.design = judging.design_of(matrix, settings.max_race_rate)
         self.states = [CellState(cell) for cell in matrix.cells]
 
     def sweep(self) -> None:
@@ -231,39 +219,8 @@ class Engine:
         return on_gpu and not profiled and self.reproducer.protocol and self._verdict(state).headline in PROFILED
 
     def _verdict(self, state: CellState) -> Verdict:
-        missing = state.unavailable
-        if missing is not None:
-            return without_environment(missing)
-        verdict = judge(state.samples, self.design, self._reference(state), self._warmed(state))
-        if verdict.headline is Headline.BROKEN and not self.reproducer.protocol:
-            # The usual cause with a command of the user's own, and nothing in its trials can tell.
-            verdict = replace(verdict, marks=(*verdict.marks, CONTROLS))
-        return verdict
-
-    def _reference(self, state: CellState) -> Sequence[StoredTrial] | None:
-        """The reference cell's trials that ran interleaved with this cell's: same run and same block."""
-        cell = self.matrix.reference_of(state.cell)
-        if cell is None or cell == state.cell:
-            return None
-        places = {(sample.run_id, sample.block) for sample in state.samples}
-        reference = next(other for other in self.states if other.cell == cell)
-        return [sample for sample in reference.samples if (sample.run_id, sample.block) in places]
-
-    def _warmed(self, state: CellState) -> Sequence[StoredTrial] | None:
-        """The trials of the same cell with a prepared compile cache, where the matrix has that too."""
-        cell = state.cell
-        condition = Condition.of({**cell.condition.as_dict(), "cache": "warm"})
-        twin = replace(cell, condition=condition)
-        return next((other.samples for other in self.states if other.cell.key == twin.key != cell.key), None)
+        return judging.verdict(state, self.states, self.matrix, self.design, self.reproducer.protocol)
 
     def results(self) -> tuple[Result, ...]:
         """What is known of every cell now, in the order of the matrix."""
-        return tuple(
-            Result(
-                state.cell,
-                self._verdict(state),
-                state.lock if isinstance(state.lock, Lock) else None,
-                tuple(state.samples),
-            )
-            for state in self.states
-        )
+        return tuple(judging.result(state, self._verdict(state)) for state in self.states)

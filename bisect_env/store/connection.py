@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from bisect_env.errors import BadInput, BisectEnvError, InfrastructureError
 from bisect_env.store.schema import APPLICATION_ID, MIGRATIONS
+from bisect_env.store.snapshot import snapshot
 
 BUSY_SECONDS = 30.0
 """How long a statement waits for another process's transaction."""
@@ -31,14 +32,30 @@ _NETWORK = re.compile(
 class Connection:
     """One SQLite connection, usable from every thread of the process that opened it.
 
+    Args:
+        path: the file; made, with its folders, when it is missing.
+        migrations: tables of this version.
+        read_only: work on a snapshot of the file, which has to be there: neither it nor its folder is touched.
+
     Raises:
         BadInput: the file belongs to a newer version, or to another program.
         InfrastructureError: it is damaged, or cannot be opened or written.
     """
 
-    def __init__(self, path: Path, migrations: Sequence[str] = MIGRATIONS) -> None:
+    def __init__(self, path: Path, migrations: Sequence[str] = MIGRATIONS, read_only: bool = False) -> None:
         self.path = path
+        self._read_only = read_only
         self._lock = threading.RLock()
+        with self._explained():
+            self._db = snapshot(path, BUSY_SECONDS) if read_only else self._connected()
+            try:
+                self._prepare(migrations)
+            except BaseException:
+                self._db.close()
+                raise
+
+    def _connected(self) -> sqlite3.Connection:
+        path = self.path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -46,13 +63,7 @@ class Connection:
                 f"{path.parent}: the folder for the store cannot be made: {error.strerror}. "
                 "Run in a folder that you may write to"
             ) from error
-        with self._explained():
-            self._db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            try:
-                self._prepare(migrations)
-            except BaseException:
-                self._db.close()
-                raise
+        return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
 
     def close(self) -> None:
         """Close the file; what was committed stays."""
@@ -71,9 +82,12 @@ class Connection:
         version = self._check(migrations)
         self._db.execute("PRAGMA foreign_keys=ON")
         self._db.execute("PRAGMA synchronous=FULL")
-        self._choose_journal()
+        if not self._read_only:
+            self._choose_journal()
         if version < len(migrations):
             self._migrate(migrations)
+        if self._read_only:
+            self._db.execute("PRAGMA query_only=ON")
 
     def _check(self, migrations: Sequence[str]) -> int:
         """The file's version, 0 when it is new."""
@@ -159,6 +173,8 @@ class Connection:
         if code == sqlite3.SQLITE_FULL:
             return InfrastructureError(f"{path}: the disk is full, what was to be stored is not. Make room, then go on")
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+            if self._read_only:
+                return InfrastructureError(f"{path}: the store cannot be read ({error}). Check the rights of the file")
             return InfrastructureError(
                 f"{path}: the store cannot be opened for writing ({error}). Check the rights of the file and of its "
                 "folder and that the disk is not full, or run in another project folder"

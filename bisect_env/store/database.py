@@ -14,6 +14,7 @@ from bisect_env.store.trials import Trials
 
 class Store(Cells, Environments, Trials, Runs):
     """``Store(path)`` opens the SQLite file, and makes it and its folders when missing; closed as a context manager.
+    ``Store(path, read_only=True)`` shows what the file holds now and touches nothing.
 
     Raises:
         BadInput: the file belongs to a newer version, or to another program.

@@ -78,6 +78,14 @@ class Trials(Connection):
         )
         return [_stored(row) for models, *row in rows if device_names is None or _ran_on(models, device_names)]
 
+    def reproducers(self, cell_key: str, environment_address: str) -> list[str]:
+        """Content hashes of the reproducers that a cell's trials in an environment ran, the latest first."""
+        query = (
+            "SELECT reproducer FROM trials WHERE cell_key = ? AND environment = ? AND superseded = 0"
+            " GROUP BY reproducer ORDER BY max(started) DESC"
+        )
+        return [name for (name,) in self._read(query, (cell_key, environment_address))]
+
     def trial(self, trial_id: str) -> StoredTrial | None:
         """The trial with this whole id, superseded or not."""
         rows = self._read(f"SELECT {_COLUMNS} FROM trials WHERE id = ?", (trial_id,))  # noqa: S608
