@@ -24,6 +24,7 @@ Everything after `--` goes to the command: `nox -s matrix -- my.yaml --dry-run`,
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -91,6 +92,18 @@ def show(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def bundle(session: nox.Session) -> None:
+    """What a host without a network needs for a matrix, in parts: `-- FILE -o DIR`."""
+    bisect_env("bundle", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def unbundle(session: nox.Session) -> None:
+    """Take in what has arrived of a bundle: `-- DIR`; then `matrix -- FILE --bundle DIR`."""
+    bisect_env("unbundle", *session.posargs)
+
+
+@nox.session(venv_backend="none")
 def clean(session: nox.Session) -> None:
     """What environments and caches take on disk; frees what no cell needs."""
     bisect_env("clean", *session.posargs)
@@ -101,6 +114,15 @@ def tests(session: nox.Session) -> None:
     """The tests: real processes and real uv on tiny wheels; no torch, no GPU."""
     session.install("-e", ".", *nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), "test"))
     session.run("pytest", *(session.posargs or ["-n", "3", "--dist", "worksteal"]))
+
+
+@nox.session
+def torch_tests(session: nox.Session) -> None:
+    """The reproducers' tests under a real torch: BISECT_ENV_TEST_TORCH names an interpreter that has it."""
+    if not os.environ.get("BISECT_ENV_TEST_TORCH"):
+        session.skip("BISECT_ENV_TEST_TORCH names no interpreter that has torch and transformers")
+    session.install("-e", ".", *nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), "test"))
+    session.run("pytest", "tests/reproducers/test_dflash_torch.py", "tests/reproducers/test_dflash_planted.py")
 
 
 @nox.session
