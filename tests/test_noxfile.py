@@ -59,9 +59,17 @@ def test_the_list_needs_no_network() -> None:
     names = re.findall(r"^[-*] (\S+)", listed.stdout, re.MULTILINE)
     default = "gpu" if "cu1" in listed.stdout else "cpu"
     cells = load(shipped.matrices_folder() / f"{default}.yaml").cells
-    assert names == ["matrix", *(f"cell({cell.id})" for cell in cells), "show", "clean", "tests", "lint", "typecheck"]
+    others = ["show", "bundle", "unbundle", "clean", "tests", "torch_tests", "lint", "typecheck"]
+    assert names == ["matrix", *(f"cell({cell.id})" for cell in cells), *others]
     for cell in cells:
         assert f"cell({cell.id}) [{','.join(cell.tags)}]" in listed.stdout
+
+
+def test_tests_that_need_a_torch_say_why_they_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BISECT_ENV_TEST_TORCH", raising=False)
+    done = run("-s", "torch_tests")
+    assert done.returncode == 0, done.stderr
+    assert "BISECT_ENV_TEST_TORCH names no interpreter" in done.stderr
 
 
 def test_tags_choose_cells() -> None:
