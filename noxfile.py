@@ -86,6 +86,12 @@ def cell(session: nox.Session, name: str) -> None:
 
 
 @nox.session(venv_backend="none")
+def report(session: nox.Session) -> None:
+    """The table of what a store holds, here or brought from another host: `-- FILE --store DIR`."""
+    bisect_env("report", *session.posargs)
+
+
+@nox.session(venv_backend="none")
 def show(session: nox.Session) -> None:
     """Everything known about a cell, a trial, an environment or a run: `-- ID`."""
     bisect_env("show", *session.posargs)

@@ -14,6 +14,7 @@ from typing import Any, TextIO, TypeVar
 import click
 
 from bisect_env.errors import BadInput, InfrastructureError
+from bisect_env.store.database import Store
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -49,6 +50,19 @@ def project_folder(root: Path) -> Path:
     except UnicodeEncodeError:
         raise BadInput("--store", "", f"{absolute!r} is not UTF-8", "a folder whose whole path is UTF-8") from None
     return absolute
+
+
+def stored(root: Path) -> Store:
+    """The store in the folder that ``--store`` means, as it is now; neither is written to.
+
+    Raises:
+        BadInput: there is none.
+    """
+    path = project_folder(root) / STORE_FILE
+    if not path.is_file():
+        wanted = f"the folder of an earlier run, with its {STORE_FILE}; or run a matrix first"
+        raise BadInput("--store", "", f"{root}: there is no store", wanted)
+    return Store(path, read_only=True)
 
 
 def say(text: str) -> None:

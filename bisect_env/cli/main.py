@@ -15,6 +15,7 @@ from bisect_env.matrix.urls import without_credentials
 
 COMMANDS = {
     "matrix": "bisect_env.cli.matrix",
+    "report": "bisect_env.cli.report",
     "show": "bisect_env.cli.show",
     "clean": "bisect_env.cli.clean",
     "bundle": "bisect_env.cli.bundle",

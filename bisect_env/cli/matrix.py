@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
+import socket
 import sys
 import threading
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,20 +15,20 @@ from rich.console import Console
 
 from bisect_env import __version__
 from bisect_env.bundles.offline import Offline
+from bisect_env.cli import output
 from bisect_env.cli.common import STORE_FILE, Progress, complain, ends_cleanly, project_folder, root_option, say
-from bisect_env.cli.selection import selected
+from bisect_env.cli.selection import narrowed, selection_options
 from bisect_env.engine.defaults import default_matrix
 from bisect_env.engine.forecast import forecast
 from bisect_env.engine.places import split
-from bisect_env.engine.results import Result
+from bisect_env.engine.recall import HOST
 from bisect_env.engine.run import Engine
 from bisect_env.engine.settings import Settings
 from bisect_env.environments.index import SimpleIndex
 from bisect_env.environments.uv import Uv
 from bisect_env.errors import BadInput, ExitCode, InfrastructureError
-from bisect_env.matrix.cells import Matrix
 from bisect_env.matrix.loading import load
-from bisect_env.report import dry_run, machine, sections, table
+from bisect_env.report import dry_run, table
 from bisect_env.report.progress import LineReporter, LiveReporter
 from bisect_env.store.database import Store
 from bisect_env.trials import gpu, reproducers
@@ -46,30 +43,17 @@ VERDICTS = [headline.value.lower().replace(" ", "-") for headline in Headline]
 @root_option
 @click.option("--dry-run", "dry", is_flag=True, help="List the cells, the downloads and the time; build nothing.")
 @click.option("--fresh", is_flag=True, help="Resolve anew and count no trial of an earlier run.")
-@click.option("--cell", "patterns", multiple=True, metavar="GLOB", help="Only cells whose id matches; repeatable.")
-@click.option(
-    "--trials", type=click.IntRange(1), help="Threaded trials per cell, instead of the file's; and of controls."
-)
-@click.option("--controls", type=click.IntRange(1), help="Trials of each control per cell, instead of the file's.")
+@selection_options
 @click.option("--at-once", type=click.IntRange(1), help="Trials that run side by side, instead of the file's.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the order and of the trials.")
 @click.option("--gpus", help="GPUs to use, as in CUDA_VISIBLE_DEVICES; all visible ones when left out.")
 @click.option("--allow-busy", is_flag=True, help="Take a GPU although somebody else computes on it.")
 @click.option(
-    "--max-race-rate",
-    type=click.FloatRange(0, 1, min_open=True),
-    default=0.05,
-    show_default=True,
-    help="Recommend only cells whose race rate is shown to be below this.",
-)
-@click.option(
     "--fail-on",
     metavar="VERDICTS",
     help=f"Exit 1 when a cell has one of these, comma-separated: {', '.join(VERDICTS)}.",
 )
-@click.option("--format", "fmt", default="simple", show_default=True, help="Format of the table: any of tabulate's.")
-@click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=str), help="Write JSON; - for stdout.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the table to a file too.")
+@output.options
 @click.option(
     "--bundle",
     metavar="DIR",
@@ -92,7 +76,7 @@ def command(
     fail_on: str | None,
     fmt: str,
     json_path: str | None,
-    output: Path | None,
+    output_path: Path | None,
     bundle: Path | None,
 ) -> ExitCode:
     """Run a matrix FILE and tabulate it.
@@ -108,12 +92,12 @@ def command(
     """
     wanted = _verdicts(fail_on)
     table.check_format(fmt)
-    for option, path in (("--json", None if json_path in (None, "-") else Path(str(json_path))), ("--output", output)):
-        _check_writable(option, path)
+    output.check_writable(json_path, output_path)
     chosen, why = (file, "") if file is not None else default_matrix(gpus)
     gpu.devices(gpus)  # Says now what is wrong with the selection.
     brought = None if bundle is None else Offline.open(bundle)
-    matrix = _narrowed(load(chosen, brought or SimpleIndex()), patterns, trials, controls, at_once)
+    matrix = narrowed(load(chosen, brought or SimpleIndex()), patterns, trials, controls)
+    matrix = matrix if at_once is None else replace(matrix, at_once=at_once)
     if not dry:
         split(cores(), matrix.at_once)  # Says now whether there are too few.
     reproducer = reproducers.prepare(matrix.reproducer)
@@ -133,7 +117,7 @@ def command(
             forecasts, needed, free = forecast(engine)
             say(dry_run.describe(forecasts, needed, free, matrix.stop_early))
             return ExitCode.PASSED
-        versions = {"bisect-env": __version__, "python": sys.version.split()[0]}
+        versions = {"bisect-env": __version__, "python": sys.version.split()[0], HOST: socket.gethostname()}
         plan = (matrix.trials, matrix.controls, matrix.solo, matrix.stop_early)
         run_id = store.start_run(matrix.name, matrix.path, sys.argv[1:], seed, versions, *plan)
         try:
@@ -145,7 +129,7 @@ def command(
             with suppress(InfrastructureError):
                 store.end_run(run_id, "interrupted" if isinstance(error, KeyboardInterrupt) else "failed")
         results = engine.results()
-    _print(results, matrix, settings, fmt, json_path, output)
+    output.put(results, matrix, max_race_rate, fmt, json_path, output_path)
     if isinstance(ended, InfrastructureError):
         raise ended
     if ended is not None:
@@ -155,68 +139,9 @@ def command(
     return ExitCode.REGRESSION if wanted & {result.verdict.headline for result in results} else ExitCode.PASSED
 
 
-def _check_writable(option: str, path: Path | None) -> None:
-    """A report that cannot be written must not be found out after an hour of trials."""
-    if path is None:
-        return
-    if not path.parent.is_dir():
-        raise BadInput(option, "", f"{path}: there is no folder {path.parent}", "a file in a folder that exists")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise BadInput(option, "", f"{path}: no permission to write it", "a file that you may write")
-
-
-def _print(
-    results: Sequence[Result],
-    matrix: Matrix,
-    settings: Settings,
-    fmt: str,
-    json_path: str | None,
-    output: Path | None,
-) -> None:
-    # Files and pipes get what a wide terminal would show; a terminal gets what fits.
-    # (A closed standard output is None.)
-    narrow = sys.stdout is not None and sys.stdout.isatty() and output is None
-    width = shutil.get_terminal_size().columns if narrow else 120
-    text = sections.report(results, matrix, settings.max_race_rate, fmt, width)
-    document = ""
-    if json_path is not None:
-        document = json.dumps(machine.document(results, matrix, settings.max_race_rate), indent=2)
-    try:
-        say(document if json_path == "-" else text)
-    finally:
-        if json_path not in (None, "-"):
-            _write("--json", Path(str(json_path)), document)
-        if output is not None:
-            _write("--output", output, text)
-
-
-def _write(option: str, path: Path, text: str) -> None:
-    try:
-        path.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InfrastructureError(
-            f"{option}: {path} cannot be written: {error.strerror}\n"
-            "  Everything measured is kept: the same command writes it without measuring again."
-        ) from error
-
-
 def _verdicts(fail_on: str | None) -> set[Headline]:
     names = [name.strip().lower() for name in (fail_on or "").split(",") if name.strip()]
     for name in names:
         if name not in VERDICTS:
             raise BadInput("--fail-on", "", f"{name!r} is not a verdict", f"some of {', '.join(VERDICTS)}")
     return {Headline(name.upper() if name != "not-run" else "NOT RUN") for name in names}
-
-
-def _narrowed(
-    matrix: Matrix, patterns: Sequence[str], trials: int | None, controls: int | None, at_once: int | None
-) -> Matrix:
-    """The matrix with the command line's cells and counts."""
-    matrix = selected(matrix, patterns)
-    if trials is not None:
-        matrix = replace(matrix, trials=trials)
-    if controls is not None or trials is not None:
-        # A solo control that the file leaves out stays out.
-        solo = 0 if matrix.solo == 0 else None
-        matrix = replace(matrix, controls=controls if controls is not None else trials or matrix.controls, solo=solo)
-    return matrix if at_once is None else replace(matrix, at_once=at_once)

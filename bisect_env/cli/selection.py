@@ -1,13 +1,58 @@
-"""``--cell``: the part of a matrix that a command is about."""
+"""``--cell``, ``--trials`` and ``--controls``: which part of a matrix, and what is planned of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatch
+from typing import TypeVar
+
+import click
 
 from bisect_env.errors import BadInput
 from bisect_env.matrix.cells import Matrix
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+def selection_options(function: Command) -> Command:
+    """Adds ``--cell``, ``--trials``, ``--controls`` and ``--max-race-rate``."""
+    for option in (
+        click.option(
+            "--max-race-rate",
+            type=click.FloatRange(0, 1, min_open=True),
+            default=0.05,
+            show_default=True,
+            help="Recommend only cells whose race rate is shown to be below this.",
+        ),
+        click.option(
+            "--controls", type=click.IntRange(1), help="Trials of each control per cell, instead of the file's."
+        ),
+        click.option(
+            "--trials", type=click.IntRange(1), help="Threaded trials per cell, instead of the file's; and of controls."
+        ),
+        click.option(
+            "--cell", "patterns", multiple=True, metavar="GLOB", help="Only cells whose id matches; repeatable."
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def narrowed(matrix: Matrix, patterns: Sequence[str], trials: int | None, controls: int | None) -> Matrix:
+    """The matrix with the command line's cells and counts.
+
+    Raises:
+        BadInput: no cell matches.
+    """
+    matrix = selected(matrix, patterns)
+    if trials is not None:
+        matrix = replace(matrix, trials=trials)
+    if controls is None and trials is None:
+        return matrix
+    # A solo control that the file leaves out stays out.
+    solo = 0 if matrix.solo == 0 else None
+    return replace(matrix, controls=controls if controls is not None else trials or matrix.controls, solo=solo)
 
 
 def selected(matrix: Matrix, patterns: Sequence[str]) -> Matrix:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from bisect_env.cli.common import STORE_FILE, project_folder, root_option, say
+from bisect_env.cli.common import root_option, say, stored
 from bisect_env.engine.results import Result
 from bisect_env.environments.records import Lock, Unavailable
 from bisect_env.errors import BadInput
@@ -35,10 +35,7 @@ def command(name: str, root: Path) -> None:
     bisect-env show 3f2a91c0
     bisect-env show torch-2.11.0_transformers-5.8.1
     """
-    path = project_folder(root) / STORE_FILE
-    if not path.exists():
-        raise BadInput("--store", str(root), "there is no store", "the folder of an earlier run, or run a matrix first")
-    with Store(path) as store:
+    with stored(root) as store:
         say(_text(store, _only(store.find(name), name)))
 
 

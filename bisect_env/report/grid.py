@@ -27,6 +27,11 @@ def draw(columns: Sequence[Column], fmt: str) -> str:
     from tabulate import tabulate
 
     body = list(zip(*(column.texts for column in columns), strict=True))
+    if fmt == "simple" and columns:
+        # tabulate widens each column by two characters over its header, which cost a table a column or two.
+        heads = tuple(column.header for column in columns)
+        rule = tuple("-" * max(map(len, (column.header, *column.texts))) for column in columns)
+        return tabulate([heads, rule, *body], tablefmt="plain", disable_numparse=True)
     return tabulate(body, [column.header for column in columns], tablefmt=fmt, disable_numparse=True)
 
 

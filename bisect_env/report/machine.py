@@ -12,6 +12,7 @@ from bisect_env.environments.records import Lock
 from bisect_env.matrix.cells import Matrix
 from bisect_env.report.caches import Cached, caches
 from bisect_env.report.mitigations import Mitigated, failures, mitigations
+from bisect_env.report.origin import Origin
 from bisect_env.report.rows import Row, is_dense, short_id
 from bisect_env.report.summary import recommended, sentence
 from bisect_env.verdicts.records import Interval
@@ -21,7 +22,7 @@ SCHEMA = 1
 """Grows when a key is renamed, removed or changes its meaning; not when one is added."""
 
 
-def document(rows: Sequence[Row], matrix: Matrix, max_race_rate: float) -> dict[str, Any]:
+def document(rows: Sequence[Row], matrix: Matrix, max_race_rate: float, origin: Origin | None = None) -> dict[str, Any]:
     """Everything the table rests on, fit for ``json.dumps``: a figure that is not a number is null.
 
     Index URLs and the values of environment variables are left out, since they may hold credentials.
@@ -42,6 +43,7 @@ def document(rows: Sequence[Row], matrix: Matrix, max_race_rate: float) -> dict[
             "max_race_rate": max_race_rate,
             "notes": list(matrix.notes),
         },
+        "measured": None if origin is None else asdict(origin),
         "summary": sentence(rows, max_race_rate),
         "cells": [_cell(row, max_race_rate) for row in rows],
         "mitigations": [

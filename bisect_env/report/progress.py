@@ -80,7 +80,9 @@ class LineReporter(Reporter):
     def trial_ended(self, cell: Cell, record: TrialRecord, note: str) -> None:
         """One line a trial."""
         self.done += 0 if note else 1
-        self._say(f"[{self.done}/{self.total}] {trial_line(cell, record, note)}")
+        # Rounds come when all trials are done, and are none of them.
+        place = f"[{self.done}/{self.total}] " if self.total and record.side is not Side.ROUNDS else ""
+        self._say(f"{place}{trial_line(cell, record, note)}")
 
     def cell_finished(self, cell: Cell, verdict: Verdict) -> None:
         """The verdict, as soon as it is known."""

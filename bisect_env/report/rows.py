@@ -100,7 +100,7 @@ def is_dense(verdict: Verdict) -> bool:
     return any(item.share >= DENSE_FROM for item in verdict.dense)
 
 
-def path(verdict: Verdict, share: bool = False) -> str:
+def path(verdict: Verdict, share: bool = False, brief: bool = False) -> str:
     """How attention ran, and how many independent signs say so: ``fused (2 signs)``, ``dense 31 % (1 sign)``.
 
     Of the thread with the largest unfused share; for fused, the signs that every thread had; ``unknown`` without one.
@@ -108,21 +108,24 @@ def path(verdict: Verdict, share: bool = False) -> str:
     Args:
         verdict: of the cell.
         share: False leaves the share out where the headline shows it.
+        brief: the signs' number alone, ``fused (2)``.
     """
     if not verdict.dense:
         return ""
     if not is_dense(verdict):
         common = set.intersection(*({sign for sign, _ in item.signs} for item in verdict.dense))
-        return f"fused ({_signs(len(common))})" if common else "unknown"
+        return f"fused ({_signs(len(common), brief)})" if common else "unknown"
     worst = max(verdict.dense, key=lambda item: item.share)
     signs = {sign for sign, found in worst.signs if found >= DENSE_FROM}
     # As the verdict has it: profiled trials are others, in which another thread may have been the dense one.
     signs |= {KERNELS} & {sign for item in verdict.dense for sign, found in item.signs if found >= DENSE_FROM}
     told = worst.thread != PROCESS and (share or verdict.headline is not Headline.DENSE)
-    return f"dense{f' {percent(worst.share)}' if told else ''} ({_signs(len(signs))})"
+    return f"dense{f' {percent(worst.share)}' if told else ''} ({_signs(len(signs), brief)})"
 
 
-def _signs(count: int) -> str:
+def _signs(count: int, brief: bool) -> str:
+    if brief:
+        return str(count)
     return "1 sign" if count == 1 else f"{count} signs"
 
 

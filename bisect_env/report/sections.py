@@ -13,6 +13,7 @@ from bisect_env.report.caches import Cached, caches
 from bisect_env.report.grid import FITTED, NOTED, Column, fitted
 from bisect_env.report.mitigations import KEY as MITIGATION
 from bisect_env.report.mitigations import NONE, Effect, Mitigated, failures, mitigations
+from bisect_env.report.origin import Origin, described
 from bisect_env.report.rows import Row, below, interval, is_dense, level, path, ratio, short_id, speed
 from bisect_env.verdicts.records import Headline
 
@@ -28,16 +29,36 @@ ABOUT_CACHES = "hits/misses: of the compile cache in a threaded trial, medians."
 Item = TypeVar("Item")
 
 
-def report(rows: Sequence[Row], matrix: Matrix, max_race_rate: float, fmt: str = "simple", width: int = 120) -> str:
+def report(
+    rows: Sequence[Row],
+    matrix: Matrix,
+    max_race_rate: float,
+    fmt: str = "simple",
+    width: int = 120,
+    origin: Origin | None = None,
+) -> str:
     """Everything that is printed of a run; ``fmt`` and ``width`` as for :func:`bisect_env.report.table.render`.
 
-    The sections below the table are left out of formats that programs read: the JSON document has them.
+    With an ``origin`` that is said above the table. It and the sections below the table are left out of formats that
+    programs read: the JSON document has them.
     """
     parts = [table.render(rows, matrix.axes, fmt, width)]
     if fmt in NOTED:
+        parts.insert(0, "" if origin is None else _origin(origin, matrix.reproducer.name, fmt, width))
         parts += [_mitigations(rows, matrix, fmt, width), _caches(rows, matrix, fmt, width)]
     parts.append(summary.sentence(rows, max_race_rate))
     return "\n\n".join(part for part in parts if part)
+
+
+def _origin(found: Origin, reproducer: str, fmt: str, width: int) -> str:
+    facts = described(found, reproducer)
+    if fmt not in FITTED:
+        return "\n".join(f"- {name}: {text}" for name, text in facts)
+    indent = max(len(name) for name, _ in facts) + 2
+    return "\n".join(
+        textwrap.fill(text, width, initial_indent=name.ljust(indent), subsequent_indent=" " * indent)
+        for name, text in facts
+    )
 
 
 def _mitigations(rows: Sequence[Row], matrix: Matrix, fmt: str, width: int) -> str:
@@ -50,7 +71,7 @@ def _mitigations(rows: Sequence[Row], matrix: Matrix, fmt: str, width: int) -> s
         _column(MITIGATION, lines, lambda line: line[1].mitigation if line[1] else NONE),
         _column("result", lines, lambda line: result(line[1]) if line[1] else line[0].verdict.headline.value),
         _column("failed", lines, lambda line: interval(line[1].failed if line[1] else failures(line[0]))),
-        _column("bound", lines, lambda line: below(line[1].bound) if line[1] else ""),
+        _column("bound", lines, lambda line: _bound(line[1])),
         _column("tok/s", lines, lambda line: speed(line[1].throughput if line[1] else line[0].verdict.throughput)),
         _column("ratio", lines, lambda line: ratio(line[1].throughput, wide) if line[1] else ""),
         _column("path", lines, lambda line: path(line[0].verdict, share=True)),
@@ -66,6 +87,11 @@ def result(found: Mitigated) -> str:
         return text
     # A mitigation that hides the error in unfused attention must not look like a cure.
     return f"{text}, but dense" if found.effect is Effect.CLEARED else f"{text}, dense"
+
+
+def _bound(found: Mitigated | None) -> str:
+    """Where nothing failed: of the others the interval says it."""
+    return below(found.bound) if found is not None and found.failed is not None and found.failed.k == 0 else ""
 
 
 def _effect(found: Mitigated) -> str:

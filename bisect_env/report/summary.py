@@ -31,7 +31,7 @@ def sentence(rows: Sequence[Row], max_race_rate: float) -> str:
         return "No cell, so nothing to say."
     names = list(dict(pair for row in rows for pair in row.cell.levels))
     shown = varying(rows, names)
-    use, avoid, dense, unknown, impossible = [], [], [], [], []
+    use, avoid, dense, unknown, impossible, not_run = [], [], [], [], [], []
     for row in rows:
         name, verdict = label(row, shown), row.verdict
         if recommended(row, max_race_rate):
@@ -42,6 +42,8 @@ def sentence(rows: Sequence[Row], max_race_rate: float) -> str:
             dense.append(f"{name} ({verdict.text})")
         elif verdict.headline in IMPOSSIBLE:
             impossible.append(f"{name} ({verdict.text})")
+        elif verdict.headline is Headline.NOT_RUN:
+            not_run.append(name)
         else:
             unknown.append(f"{name} ({_missing(row)})")
     parts = []
@@ -59,6 +61,8 @@ def sentence(rows: Sequence[Row], max_race_rate: float) -> str:
         parts.append(f"Dense, which raises no error and is slow: {_listed(dense)}.")
     if unknown:
         parts.append(f"Not yet known: {_listed(unknown)}.")
+    if not_run:
+        parts.append(f"Not run: {_listed(not_run)}.")
     if impossible:
         parts.append(f"Cannot run: {_listed(impossible)}.")
     return " ".join(parts)

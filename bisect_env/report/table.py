@@ -23,19 +23,10 @@ from bisect_env.report.rows import (
 )
 from bisect_env.verdicts.records import Headline, percent
 
-DROPPED = (
-    "signature",
-    "exposures/failure",
-    "exposures/trial",
-    "exposures",
-    "peak",
-    "util",
-    "race rate",
-    "path",
-    "control",
-    "ratio",
-    "tok/s",
-)
+DROPPED = ("exposures/trial", "exposures", "peak", "race rate", "util", "ratio", "path", "tok/s", "control")
+"""Columns of a table in a terminal that may go, the least needed first."""
+REPEATED = ("exposures/failure", "signature")
+"""Columns for programs only: a reader has them from other columns, and from the notes."""
 EXPLAINED = (
     Headline.UNRESOLVABLE,
     Headline.BUILD_FAILED,
@@ -48,6 +39,8 @@ EXPLAINED = (
 )
 """Headlines whose reason is a note: the figures do not speak for themselves."""
 VERDICT = "verdict"
+NO_TRIAL = "no trial was run yet"
+"""The reason of NOT RUN that says no more than the headline."""
 NOTE_LENGTH = 400
 SIGNATURES = 3
 """Most signatures of a cell that become notes; ``bisect-env show`` has all."""
@@ -76,19 +69,29 @@ def render(rows: Sequence[Row], axes: Sequence[str], fmt: str = "simple", width:
     """
     if fmt not in NOTED:
         columns = [*_axes(rows, axes), *_figures(rows)]
-        notes = Column("notes", tuple("; ".join(_notes(row)) for row in rows))
+        notes = Column("notes", tuple("; ".join((*_notes(row), *_remarks(row))) for row in rows))
         return draw([*columns[:-1], notes, columns[-1]], fmt)
 
     shown = varying(rows, axes)
     above = ", ".join(f"{axis} {level(rows[0], axis)}" for axis in axes if axis not in shown) if rows else ""
+    shared = _shared(rows)
+    notes_of = [[*_notes(row), *(note for note in _remarks(row) if note not in shared)] for row in rows]
     numbers: dict[str, int] = {}
-    for row in rows:
-        for note in _notes(row):
-            numbers.setdefault(note, len(numbers) + 1)
-    verdicts = Column(VERDICT, tuple(_marked(row, [numbers[note] for note in _notes(row)]) for row in rows))
-    figures = [verdicts if column.header == VERDICT else column for column in _figures(rows)]
+    for note in (note for notes in notes_of for note in notes):
+        numbers.setdefault(note, len(numbers) + 1)
+    marked = (_marked(row, [numbers[note] for note in notes]) for row, notes in zip(rows, notes_of, strict=True))
+    brief = fmt in FITTED
+    special = {
+        VERDICT: Column(VERDICT, tuple(marked)),
+        "failed": Column("failed", tuple(map(_rate, rows))),
+        "path": Column("path", tuple(path(row.verdict, brief=brief) for row in rows)),
+    }
+    figures = [special.get(column.header, column) for column in _figures(rows) if column.header not in REPEATED]
     table, hidden = fitted([*_axes(rows, shown), *figures], fmt, width, DROPPED)
     parts = [f"All cells: {above}"] if above else []
+    if shared:
+        text = f"All cells that were measured: {'; '.join(shared)}"
+        parts.append(textwrap.fill(text, width) if brief else text)
     parts.append(table)
     if hidden:
         parts.append(textwrap.fill(f"Not shown at {width} columns: {', '.join(hidden)}.", width))
@@ -116,13 +119,26 @@ def _note(number: int, note: str, fmt: str, width: int) -> str:
     return textwrap.fill(note, width, initial_indent=head, subsequent_indent=" " * len(head))
 
 
+def _shared(rows: Sequence[Row]) -> list[str]:
+    """Remarks that are the same for all of several measured cells: said once, above the table."""
+    measured = [_remarks(row) for row in rows if row.verdict.threads is not None]
+    return [note for note in measured[0] if all(note in notes for notes in measured)] if len(measured) > 1 else []
+
+
 def _notes(row: Row) -> list[str]:
+    """What the verdict rests on."""
     verdict = row.verdict
-    notes = [cut(verdict.reason, NOTE_LENGTH)] if verdict.headline in EXPLAINED and verdict.reason else []
+    explained = verdict.headline in EXPLAINED and verdict.reason not in ("", NO_TRIAL)
+    notes = [cut(verdict.reason, NOTE_LENGTH)] if explained else []
     if verdict.headline is not Headline.IMPORT_FAILED:
         notes += [cut(fault(item.signature), NOTE_LENGTH) for item in verdict.signatures[:SIGNATURES]]
-    if verdict.stopped_early:
-        notes.append("stopped early: certain at a look fixed beforehand")
+    return notes
+
+
+def _remarks(row: Row) -> list[str]:
+    """How it came about."""
+    verdict = row.verdict
+    notes = ["stopped early: certain at a look fixed beforehand"] if verdict.stopped_early else []
     if row.lock is not None and row.lock.base is not None:
         notes.append(f"stands on {row.lock.base}: only what differs is installed, the rest is the base's")
     notes += [cut(mark, NOTE_LENGTH) for mark in (*(row.lock.marks if row.lock else ()), *verdict.marks)]
@@ -133,6 +149,14 @@ def _notes(row: Row) -> list[str]:
 
 def _failed(row: Row) -> str:
     return interval(row.verdict.threads)
+
+
+def _rate(row: Row) -> str:
+    """As :func:`_failed`; the interval alone where the verdict beside it says how many of how many."""
+    found = row.verdict.threads
+    if found is None or f" {found.k}/{found.n}" not in row.verdict.text:
+        return interval(found)
+    return f"{100 * found.low:.0f}-{percent(found.high)}"
 
 
 def _control(row: Row) -> str:

@@ -1,0 +1,104 @@
+"""The report of a matrix as ``--format``, ``--json`` and ``-o`` want it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from bisect_env.cli.common import say
+from bisect_env.engine.results import Result
+from bisect_env.errors import BadInput, InfrastructureError
+from bisect_env.matrix.cells import Matrix
+from bisect_env.report import machine, sections
+from bisect_env.report.origin import Origin
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+def options(function: Command) -> Command:
+    """Adds ``--format``, ``--json`` and ``-o``."""
+    for option in (
+        click.option(
+            "-o",
+            "--output",
+            "output_path",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="Write the table to a file too.",
+        ),
+        click.option(
+            "--json", "json_path", type=click.Path(dir_okay=False, path_type=str), help="Write JSON; - for stdout."
+        ),
+        click.option(
+            "--format", "fmt", default="simple", show_default=True, help="Format of the table: any of tabulate's."
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def check_writable(json_path: str | None, output_path: Path | None) -> None:
+    """A report that cannot be written must not be found out after an hour of trials.
+
+    Raises:
+        BadInput: its folder is missing, or may not be written.
+    """
+    for option, path in (("--json", _file(json_path)), ("--output", output_path)):
+        if path is None:
+            continue
+        if not path.parent.is_dir():
+            raise BadInput(option, "", f"{path}: there is no folder {path.parent}", "a file in a folder that exists")
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise BadInput(option, "", f"{path}: no permission to write it", "a file that you may write")
+
+
+def put(
+    results: Sequence[Result],
+    matrix: Matrix,
+    max_race_rate: float,
+    fmt: str,
+    json_path: str | None,
+    output_path: Path | None,
+    origin: Origin | None = None,
+) -> None:
+    """Print the report and write the files.
+
+    Raises:
+        InfrastructureError: one cannot be written.
+    """
+    # Files and pipes get what a wide terminal would show; a terminal gets what fits.
+    # (A closed standard output is None.)
+    narrow = sys.stdout is not None and sys.stdout.isatty() and output_path is None
+    width = shutil.get_terminal_size().columns if narrow else 120
+    text = sections.report(results, matrix, max_race_rate, fmt, width, origin)
+    file = _file(json_path)
+    document = ""
+    if json_path is not None:
+        document = json.dumps(machine.document(results, matrix, max_race_rate, origin), indent=2)
+    try:
+        say(document if json_path == "-" else text)
+    finally:
+        if file is not None:
+            _write("--json", file, document)
+        if output_path is not None:
+            _write("--output", output_path, text)
+
+
+def _file(json_path: str | None) -> Path | None:
+    return None if json_path in (None, "-") else Path(str(json_path))
+
+
+def _write(option: str, path: Path, text: str) -> None:
+    try:
+        path.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InfrastructureError(
+            f"{option}: {path} cannot be written: {error.strerror}\n"
+            "  Everything measured is kept: the same command writes it without measuring again."
+        ) from error
