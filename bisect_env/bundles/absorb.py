@@ -6,7 +6,6 @@ written is ever believed: bytes are on the disk before they are said to be there
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import re
@@ -22,17 +21,18 @@ from bisect_env.bundles import hosts, manifest, spans, standing
 from bisect_env.bundles.destination import Destination, replace_durably
 from bisect_env.bundles.records import MANIFEST, PARTS, SUFFIX, Manifest, Piece, Wheel
 from bisect_env.bundles.repack import Differs, repack
+from bisect_env.bundles.room import FULL
 from bisect_env.bundles.standing import Standing
 from bisect_env.environments import trees
 from bisect_env.errors import BadInput, InfrastructureError
 
 NAME = re.compile(r"[0-9a-f]{64}\.part")
+WANTED = f"a folder that a bundle or parts of it were copied to, *{SUFFIX} files, or a {MANIFEST}"
 CHUNK = 1 << 20
 PACKERS = 8
 """Wheels that are packed at once, at most; hashing leaves Python's lock, and a disk in memory is fast."""
 LARGE = 50_000_000
 """Bytes of a wheel from which on packing it takes seconds."""
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 Say = Callable[[str], None]
 
@@ -73,11 +73,15 @@ def absorb(sources: Sequence[Path], folder: Path, pythons: Sequence[Path], say: 
         say: told of what takes time.
 
     Raises:
-        BadInput: a source is not there, or a manifest is none, or does not go with what is in the folder.
+        BadInput: a source is not there, nothing of a bundle is in any, or a manifest does not go with what is in the
+            folder.
         InfrastructureError: the disk is full. What was taken in before is kept.
     """
     found = _found(sources)
     destination = Destination(folder)
+    if not (found.manifests or found.parts) and not (folder / MANIFEST).exists():
+        names = ", ".join(map(str, sources))
+        raise BadInput("SRC", "", f"in {names} is nothing of a bundle, and nothing has arrived before", WANTED)
     with _full_disk_in_words(folder):
         destination.prepare()
         with destination.alone(lambda: say(f"waiting: another unbundle writes into {folder}")):
@@ -104,8 +108,8 @@ def _found(sources: Iterable[Path]) -> _Sources:
         elif source.name == MANIFEST and source.is_file():
             manifests.append(source)
         else:
-            wanted = f"a folder that a bundle or parts of it were copied to, *{SUFFIX} files, or a {MANIFEST}"
-            raise BadInput("SRC", "", f"{source} is none of a bundle", wanted)
+            found = f"{source} is nothing of a bundle" if source.exists() else f"there is no {source}"
+            raise BadInput("SRC", "", found, WANTED)
     return _Sources(tuple(manifests), tuple(parts))
 
 
@@ -142,8 +146,18 @@ class _Absorption:
 
     def _take_manifests(self, paths: Iterable[Path]) -> None:
         for path in paths:
-            # Not what a source's folder holds a moment later: it may be replaced meanwhile.
-            both = standing.merged(manifest.decode(path.read_bytes(), path), self.manifest)
+            try:
+                # Not what a source's folder holds a moment later: it may be replaced meanwhile.
+                delivered = manifest.decode(path.read_bytes(), path)
+            except OSError as error:
+                self.result.damaged.append(f"{path}: it cannot be read: {error.strerror}")
+                continue
+            except BadInput as error:
+                # The parts beside it are taken in all the same: their source may be deleted afterwards.
+                place = f"{error.place}: " if error.place else ""
+                self.result.damaged.append(f"{path}: {place}{error.found}; wanted: {error.wanted}")
+                continue
+            both = standing.merged(delivered, self.manifest)
             if both != self.manifest:
                 self.destination.put_manifest(both)
             self.manifest = both

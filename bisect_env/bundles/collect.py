@@ -30,7 +30,7 @@ from bisect_env.bundles.records import (
     Wheel,
 )
 from bisect_env.bundles.resolving import Resolved
-from bisect_env.bundles.room import enough_room, room_errors
+from bisect_env.bundles.room import enough_room, make_folder, room_errors
 from bisect_env.bundles.sources import Source
 from bisect_env.bundles.stamps import Stamps
 from bisect_env.environments.records import Reason
@@ -79,8 +79,9 @@ def bundle(order: Order, uv: Uv, reporter: Reporter, stop: threading.Event) -> B
         InfrastructureError: no room, no answer from an index, or another bundle is being made in one of the folders.
     """
     _refuse_base(order.matrix)
-    with _held(order.folder), _held(order.wheels), tempfile.TemporaryDirectory(prefix="bisect-env-") as scratch:
-        return _Bundling(order, uv, reporter, stop).make(Path(scratch))
+    scratch = tempfile.TemporaryDirectory(prefix="bisect-env-")
+    with _held(order.folder, "--output"), _held(order.wheels, "--store"), scratch as name:
+        return _Bundling(order, uv, reporter, stop).make(Path(name))
 
 
 def _refuse_base(matrix: Matrix) -> None:
@@ -91,8 +92,9 @@ def _refuse_base(matrix: Matrix) -> None:
 
 
 @contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    folder.mkdir(parents=True, exist_ok=True)
+def _held(folder: Path, option: str) -> Iterator[None]:
+    with room_errors(folder, "its folders"):
+        make_folder(folder, option)
     lock = FileLock(folder / LOCK)
     try:
         lock.acquire(timeout=0)
@@ -160,7 +162,9 @@ class _Bundling:
         earlier = () if self.earlier is None else self.earlier.wheels
         kept = layout.kept(earlier, there, order.part_bytes)
         choice = choosing.choose(sources, order.having, kept, self.earlier)
-        fetched = self._fetch((*choice.to_fetch, *own.sources), sum(each.size or 0 for each in choice.to_fetch))
+        tool_new = [each for each in own.sources if not (order.folder / TOOL / each.filename).exists()]
+        written_bytes = sum(each.size or 0 for each in (*choice.to_fetch, *tool_new))
+        fetched = self._fetch((*choice.to_fetch, *own.sources), written_bytes)
         records = dict(choice.proved)
         for source in choice.to_fetch:
             if order.having.may_have(source.name, source.version):
@@ -199,12 +203,12 @@ class _Bundling:
         tool_bytes = sum(self.place.path(source).stat().st_size for source in own.sources)
         return Bundle(made, resolved, fetched, len(new), sum(new.values()), tool_bytes, tuple(self.notes))
 
-    def _fetch(self, sources: Sequence[Source], parts_bytes: int) -> int:
+    def _fetch(self, sources: Sequence[Source], written_bytes: int) -> int:
         # The tool and the matrix may need the same ones.
         each = {source.sha256: source for source in sources}.values()
         missing = [source for source in each if not self.place.has(source)]
         to_fetch = self.place.missing_bytes(missing)
-        enough_room({self.order.wheels: to_fetch, self.order.folder: parts_bytes})
+        enough_room({self.order.wheels: to_fetch, self.order.folder: written_bytes})
         if not missing:
             return 0
         self.reporter.phase("fetch", len(missing), to_fetch)

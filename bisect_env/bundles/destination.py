@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -27,7 +28,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from bisect_env.bundles import manifest as manifests
-from bisect_env.bundles.records import MANIFEST, SUFFIX, Manifest, Wheel
+from bisect_env.bundles.records import MANIFEST, PARTS, SUFFIX, TOOL, Manifest, Wheel
+from bisect_env.bundles.room import make_folder
 from bisect_env.bundles.spans import Spans
 from bisect_env.environments import trees
 from bisect_env.errors import BadInput
@@ -59,9 +61,13 @@ class Destination:
         return self.folder / WHEELS
 
     def prepare(self) -> None:
-        """Makes the folders."""
+        """Makes the folders.
+
+        Raises:
+            InfrastructureError: they cannot be made, for another reason than a full disk.
+        """
         for name in (WHEELS, HELD, UNFINISHED, EARLY):
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder / name, "--into")
 
     def manifest(self) -> Manifest | None:
         """Of all deliveries so far; None before the first that had one.
@@ -69,7 +75,17 @@ class Destination:
         Raises:
             BadInput: it is damaged, or of a newer format.
         """
-        return manifests.load(self.folder) if (self.folder / MANIFEST).exists() else None
+        if not (self.folder / MANIFEST).exists():
+            return None
+        try:
+            return manifests.load(self.folder)
+        except BadInput as error:
+            # What is here is of all deliveries: the manifest of one bundle in its place would forget the others.
+            advice = (
+                "a manifest.json that `bisect-env unbundle` wrote: remove this one, and give `bisect-env unbundle` "
+                f"the manifest.json of each bundle that was delivered; what has arrived stays in {self.folder}"
+            )
+            raise BadInput(error.source, error.place, error.found, advice) from error
 
     def put_manifest(self, manifest: Manifest) -> None:
         """Replaces the manifest in one step."""
@@ -154,9 +170,12 @@ def opened(folder: Path) -> tuple[Destination, Manifest]:
     """A folder that something was unbundled into, and its manifest.
 
     Raises:
-        BadInput: it is none.
+        BadInput: it is none; a bundle's own folder, which nothing was unbundled into, is none either.
     """
     destination = Destination(folder)
+    if not (folder / HELD).is_dir() and any((folder / name).is_dir() for name in (PARTS, TOOL)):
+        wanted = f"`bisect-env unbundle {shlex.quote(str(folder))} --into OTHER` first, then --bundle OTHER"
+        raise BadInput("--bundle", "", f"{folder} is a bundle as it was delivered", wanted)
     manifest = destination.manifest()
     if manifest is None:
         wanted = "a folder that `bisect-env unbundle ... --into` wrote, once the bundle's manifest.json was among it"

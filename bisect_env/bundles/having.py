@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,11 +37,11 @@ def load(path: Path, target: Target) -> Having:
     """The inventory in a file.
 
     Raises:
-        BadInput: it is none, or that of another Python than the target's.
+        BadInput: it is none, or that of another Python or another machine than the target's.
     """
     try:
         value = json.loads(path.read_bytes())
-        python = str(value["python"])
+        python, machine, libc = str(value["python"]), str(value["platform"]), str(value["libc"])
         installed = frozenset((str(e["name"]), str(e["version"]), str(e["record"])) for e in value["installed"])
         having = Having(installed, frozenset(map(str, value["wheels"])))
     except OSError as error:
@@ -50,7 +51,18 @@ def load(path: Path, target: Target) -> Having:
     if not f"{python}.".startswith(f"{target.python}."):
         wanted = f"an inventory of the target's Python, or --python {'.'.join(python.split('.')[:2])}"
         raise BadInput("--have", str(path), f"it is of Python {python}, the bundle for {target.python}", wanted)
+    wanted = f"an inventory of a host that takes {target.platform}, or the --platform of this one"
+    if machine.rpartition("-")[2] != target.platform.partition("-")[0]:
+        raise BadInput("--have", str(path), f"it is of {machine}, the bundle for {target.platform}", wanted)
+    glibc = re.fullmatch(r"glibc (\d+)\.(\d+).*", libc)
+    if glibc is not None and (int(glibc[1]), int(glibc[2])) < _glibc(target):
+        raise BadInput("--have", str(path), f"that host has {libc}, older than the bundle's {target.platform}", wanted)
     return having
+
+
+def _glibc(target: Target) -> tuple[int, int]:
+    major, minor = target.platform.split("_")[-2:]
+    return int(major), int(minor)
 
 
 def record_of(path: Path) -> str | None:

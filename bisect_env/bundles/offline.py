@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -76,7 +77,7 @@ class Offline:
         if not wheels:
             return None
         parts = standing.missing_parts(wheels)
-        unbundle = f"bisect-env unbundle SRC --into {self.folder}"
+        unbundle = f"bisect-env unbundle SRC --into {shlex.quote(str(self.folder))}"
         if parts:
             names = ", ".join(f"{part[:12]}….part" for part in parts[:3]) + (", …" if len(parts) > 3 else "")
             count = "1 part of its bundle is" if len(parts) == 1 else f"{len(parts)} parts of its bundle are"

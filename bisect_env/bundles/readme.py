@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from bisect_env.bundles.records import PARTS, PROJECT, SUFFIX, TOOL, Manifest
+import hashlib
+import shlex
+
+from bisect_env.bundles.manifest import encode
+from bisect_env.bundles.records import MANIFEST, PARTS, PROJECT, SUFFIX, TOOL, Manifest
 
 TEXT = """\
 A bundle of bisect-env {version}: the matrix {matrix}, for Python {python} on {platform}.
 
 {count} parts of at most {largest} bytes in {parts}/. They may be carried over one at a time, in any order; in that of
 SHA256SUMS they complete the first cells of the matrix first. The name of a part is the SHA-256 of its content, and
-`sha256sum -c SHA256SUMS` checks all. manifest.json, {tool}/ and {project}/ go first.
+`sha256sum -c SHA256SUMS` checks all (with --ignore-missing what has arrived). manifest.json, {tool}/ and {project}/
+go first.
 
 On the target, which needs Python {python} and nothing else:
 
@@ -28,7 +33,7 @@ def readme(manifest: Manifest) -> str:
     sizes = [size for _, size in manifest.part_bytes]
     return TEXT.format(
         version=manifest.tool_version,
-        matrix=manifest.matrix,
+        matrix=shlex.quote(manifest.matrix),
         python=manifest.target.python,
         platform=manifest.target.platform,
         count=len(sizes),
@@ -41,6 +46,8 @@ def readme(manifest: Manifest) -> str:
 
 def sums(manifest: Manifest) -> str:
     """The text of SHA256SUMS, for ``sha256sum -c`` in the bundle's folder."""
-    lines = [(part, f"{PARTS}/{part}{SUFFIX}") for part, _ in manifest.part_bytes]
+    own = hashlib.sha256(encode(manifest).encode()).hexdigest()
+    lines = [(own, MANIFEST)]
+    lines += [(part, f"{PARTS}/{part}{SUFFIX}") for part, _ in manifest.part_bytes]
     lines += [(sha256, f"{TOOL}/{name}") for name, sha256 in manifest.tool]
     return "".join(f"{sha256}  {path}\n" for sha256, path in lines)

@@ -12,6 +12,8 @@ from bisect_env.errors import InfrastructureError
 
 RESERVE = 256 << 20
 """Bytes that stay free."""
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What the system says when a disk has no room."""
 ADVICE = "What is there is kept: make room and give the same command again; --cell bundles fewer cells at a time."
 
 
@@ -44,6 +46,23 @@ def room_errors(folder: Path, what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if error.errno not in FULL:
             raise
         raise InfrastructureError(f"the disk is full: {what} do not fit into {folder} ({error})\n  {ADVICE}") from error
+
+
+def make_folder(folder: Path, option: str) -> None:
+    """Makes a folder that ``option`` names, with all above it; a full disk is left for the caller to put into words.
+
+    Raises:
+        InfrastructureError: it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno in FULL:
+            raise
+        words = f"{option}: the folder {folder} cannot be made: {error.strerror}"
+        raise InfrastructureError(
+            f"{words}\n  Name a folder that this user may write, on a disk of this host."
+        ) from error

@@ -66,7 +66,8 @@ def command(
     bisect-env bundle matrices/gpu.yaml -o bundle --have inventory.json --cell '*torch-2.11.0*'
     """
     part_bytes = _bytes(part_size)
-    target = targets.parse(python, platform)
+    uv = Uv()
+    target = targets.parse(python, platform, uv)
     matrix = selected(load(file, SimpleIndex()), patterns)
     has = Having() if inventory is None else having.load(inventory, target)
     _check_folder(folder)
@@ -78,7 +79,7 @@ def command(
         with ends_cleanly(), reporter:
             for note in matrix.notes:
                 reporter.note(note)
-            made = collect.bundle(order, Uv(), reporter, threading.Event())
+            made = collect.bundle(order, uv, reporter, threading.Event())
     except KeyboardInterrupt:
         complain("Interrupted. What was fetched and written is kept: the same command goes on from there.")
         return ExitCode.INTERRUPTED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ import click
 
 from bisect_env.bundles import hosts
 from bisect_env.bundles.absorb import Absorbed, absorb
+from bisect_env.bundles.records import PROJECT
 from bisect_env.bundles.standing import Standing
 from bisect_env.cli.common import complain, ends_cleanly, project_folder, root_option, say
 from bisect_env.errors import ExitCode
@@ -74,25 +76,28 @@ def _delivery(absorbed: Absorbed, seconds: float) -> list[str]:
 
 def _standing(absorbed: Absorbed, folder: Path) -> list[str]:
     standing = absorbed.standing
+    into = shlex.quote(str(folder))
     if standing is None:
-        return [f"No manifest.json yet: deliver the bundle's to this host, and give the command again ({folder})."]
+        return [
+            f"No manifest.json yet: deliver the bundle's, and bisect-env unbundle SRC --into {into} with it in SRC."
+        ]
     every = [cell for locked in standing.manifest.locked if locked.lock is not None for cell in locked.cells]
     cells = standing.cells
     lines = [f"complete: {len(cells)} of {_count(len(every), 'cell')}" + (f": {_few(cells)}" if cells else "")]
-    lines += _missing(absorbed, standing, folder)
+    lines += _missing(absorbed, standing, into)
     lines.append("")
-    matrix = f"bisect-env matrix {standing.manifest.matrix} --bundle {folder}"
+    matrix = f"bisect-env matrix {shlex.quote(standing.manifest.matrix)} --bundle {into}"
     if cells:
-        lines.append(f"Next: {matrix}")
+        lines.append(f"Next, in the bundle's folder {PROJECT}: {matrix}")
     if standing.lacking():
         lines.append(
-            f"{'Then' if cells else 'Next'}: bisect-env unbundle SRC --into {folder}, with what is missing in SRC"
+            f"{'Then' if cells else 'Next'}: bisect-env unbundle SRC --into {into}, with what is missing in SRC"
             + ("; the matrix can be run meanwhile, and again for the other cells" if cells else "")
         )
     return lines
 
 
-def _missing(absorbed: Absorbed, standing: Standing, folder: Path) -> list[str]:
+def _missing(absorbed: Absorbed, standing: Standing, into: str) -> list[str]:
     lines = []
     parts = standing.missing_parts()
     if parts:
@@ -109,7 +114,7 @@ def _missing(absorbed: Absorbed, standing: Standing, folder: Path) -> list[str]:
     if absent:
         lines.append(
             "  Name the Python that has them (--python); or bundle again, which then brings them: "
-            f"bisect-env inventory --bundle {folder} -o have.json here, and bisect-env bundle --have have.json there"
+            f"bisect-env inventory --bundle {into} -o have.json here, and bisect-env bundle --have have.json there"
         )
     return lines
 

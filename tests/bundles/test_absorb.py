@@ -178,9 +178,48 @@ def test_another_target_or_another_wheel_of_the_name_is_refused(bundle: Path, bi
 def test_what_is_no_delivery_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="nowhere"):
         take(tmp_path / "dest", tmp_path / "nowhere")
-    (tmp_path / "manifest.json").write_text("{}")
-    with pytest.raises(BadInput, match="no bundle's manifest"):
-        take(tmp_path / "dest", tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(BadInput, match="empty is nothing of a bundle"):
+        take(tmp_path / "dest", tmp_path / "empty")
+    assert not (tmp_path / "dest").exists()
+
+
+def test_an_empty_delivery_shows_what_is_missing(bundle: Path, tmp_path: Path) -> None:
+    take(tmp_path / "dest", bundle / "manifest.json")
+    (tmp_path / "empty").mkdir()
+    assert len(standing(take(tmp_path / "dest", tmp_path / "empty")).missing_parts()) == len(parts_in(bundle))
+
+
+@pytest.mark.parametrize("damage", ["{}", '{"version": 1, "too', '{"version": 99}'])
+def test_beside_a_damaged_manifest_the_parts_are_taken_in(
+    damage: str, bundle: Path, big: Path, small: Path, tmp_path: Path
+) -> None:
+    good, count = (bundle / "manifest.json").read_text(), len(parts_in(bundle))
+    (bundle / "manifest.json").write_text(damage)
+    found = take(tmp_path / "dest", bundle)
+    assert [line.startswith(f"{bundle}/manifest.json: ") for line in found.damaged] == [True]
+    assert len(found.early) == count and found.standing is None
+    shutil.rmtree(bundle / "parts")
+    (bundle / "manifest.json").write_text(good)
+    assert not standing(take(tmp_path / "dest", bundle)).lacking()
+    same(tmp_path / "dest", big, small)
+
+
+def test_the_way_out_of_a_damaged_manifest_of_the_folder_itself(bundle: Path, tmp_path: Path) -> None:
+    dest = tmp_path / "dest"
+    take(dest, bundle)
+    (dest / "manifest.json").write_text("{")
+    with pytest.raises(BadInput, match="remove this one, and give `bisect-env unbundle`"):
+        take(dest, bundle)
+    (dest / "manifest.json").unlink()
+    assert not standing(take(dest, bundle / "manifest.json")).lacking()
+
+
+@pytest.mark.parametrize("place", ["file/dest", "/proc/dest"])
+def test_a_folder_that_cannot_be_made_is_said(place: str, bundle: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InfrastructureError, match=r"--into: the folder .* cannot be made"):
+        take(tmp_path / place, bundle)
 
 
 def killed_at(step: int, act: Callable[[], object]) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from bisect_env.bundles import targets
+from bisect_env.bundles.records import Target
 from bisect_env.bundles.sources import Source, sources
 from bisect_env.environments.records import Interpreter, Lock, Unavailable
 
-TAGS = targets.tags(targets.parse("3.12", "x86_64-manylinux_2_28"))
+TAGS = targets.tags(Target("3.12", "x86_64-manylinux_2_28"))
 HASHES = "".join(f" --hash=sha256:{letter * 64}" for letter in "abc")
 LOCK = Lock(
     f"fast==1.0{HASHES}\n", Interpreter(Path("python3.12"), "3.12", "cpython", ""), (("fast", "1.0"),), None, ""

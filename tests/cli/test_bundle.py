@@ -165,6 +165,28 @@ def test_another_build_is_not_left_out(project: World, uv: Uv, tmp_path: Path) -
     assert all(wheel.pieces for wheel in bundle.wheels)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("platform", "linux-aarch64", "linux-aarch64"),
+        ("libc", "glibc 2.5", "glibc 2.5, older"),
+        ("python", "3.8.1", "3.8.1"),
+    ],
+)
+def test_an_inventory_of_another_host_is_refused(project: World, uv: Uv, key: str, value: str, words: str) -> None:
+    have = inventory(project, uv)
+    have.write_text(json.dumps({**json.loads(have.read_text()), key: value}))
+    finished = project.run("bundle", "matrix.yaml", *OPTIONS, "--have", str(have))
+    assert finished.returncode == 2 and words in finished.stderr, finished.stderr
+    assert not (project.folder / "bundle").exists()
+
+
+@pytest.mark.parametrize("option", ["--output", "--store"])
+def test_a_folder_that_cannot_be_made_is_said(project: World, option: str) -> None:
+    finished = project.run("bundle", "matrix.yaml", *OPTIONS, option, "/proc/folder")
+    assert finished.returncode == 5 and f"{option}: the folder /proc/folder" in finished.stderr, finished.stderr
+
+
 def test_a_cell_that_cannot_be_bundled_is_named(project: World) -> None:
     project.index.add(project.wheels.sdist("transformers", "5.9.0", requires=["torch"]))
     project.matrix("axes: {torch: 2.14.1, transformers: [5.9.0, 5.8.1]}\n")
@@ -186,6 +208,8 @@ def test_some_cells_only(project: World) -> None:
         (("--part-size", "1K"), "at least"),
         (("--python", "3"), "--python"),
         (("--platform", "win32"), "--platform"),
+        (("--platform", "x86_64-manylinux_2_99"), "x86_64-manylinux_2_28"),
+        (("--python", "3.9"), "bisect-env itself"),
         (("--have", "race.py"), "inventory"),
         (("--have", "none.json"), "none.json"),
         (("--cell", "nothing"), "--cell"),

@@ -72,7 +72,7 @@ def test_the_whole_chain(offline: World) -> None:
     assert first.returncode == 3, first.stderr
     assert "1 part taken in" in first.stdout and "complete: 2 of 4 cells: torch-2.11.0_" in first.stdout
     assert f"missing: {len(parts) - 1} parts" in first.stdout and f"{parts[1].name}" in first.stdout
-    assert "Next: bisect-env matrix matrix.yaml --bundle" in first.stdout
+    assert "bisect-env matrix matrix.yaml --bundle" in first.stdout
 
     now = verdicts(offline)
     assert now["torch-2.11.0_transformers-5.6.0"].startswith("RACE 4/4")
@@ -113,6 +113,8 @@ def test_damaged_and_unknown_cells(offline: World) -> None:
 def test_a_matrix_without_anything_unbundled_is_refused(offline: World) -> None:
     found = run(offline, "matrix", "matrix.yaml", "--bundle", "nowhere")
     assert found.returncode == 2 and "unbundle" in found.stderr and not offline.store.exists()
+    found = run(offline, "matrix", "matrix.yaml", "--bundle", "bundle")
+    assert found.returncode == 2 and "unbundle bundle --into OTHER" in found.stderr and not offline.store.exists()
 
 
 def test_a_dry_run_reads_the_bundle(offline: World) -> None:
