@@ -10,15 +10,15 @@ from statistics import median
 
 from bisect_env.trials.records import Outcome, Side, Signature, TrialRecord
 from bisect_env.verdicts.attention import Attention, attention
-from bisect_env.verdicts.looks import FAILED, Design, Difference, difference, finished, stopped_at
+from bisect_env.verdicts.looks import FAILED, FAILED_OR_HUNG, HUNG, Design, Difference, difference, finished, stopped_at
 from bisect_env.verdicts.numbers import wrong_losses, wrong_numbers
-from bisect_env.verdicts.records import Headline, SignatureCount, Throughput, Verdict
+from bisect_env.verdicts.records import Ends, Headline, SignatureCount, Throughput, Verdict
 from bisect_env.verdicts.samples import Records, Sides, by_side, counted
 from bisect_env.verdicts.statistics import clopper_pearson, fisher_greater, upper_bound
 from bisect_env.verdicts.throughput import throughput
 
-BAD = (*FAILED, Outcome.HANG, Outcome.OOM)
-"""A trial that did not come through."""
+BAD = (*FAILED_OR_HUNG, Outcome.OOM)
+"""A trial that is not clean: it failed, hung, or ran out of memory."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,9 @@ def gather(records: Records, design: Design, reference: Records | None, warmed: 
             *_marks_of_company(threads + serial + solo),
         ),
         utilisation=_utilisation(timed),
+        ends_threads=_ends(threads),
+        ends_serial=_ends(serial),
+        ends_solo=_ends(solo),
     )
     base = _with_exposures(base, threads)
     base = _with_intervals(base, threads, serial, solo, lambda record: record.outcome in BAD)
@@ -98,6 +101,10 @@ def gather(records: Records, design: Design, reference: Records | None, warmed: 
     found = difference(sides, design)
     done = finished(records, design)
     return Facts(design, sides, threads, serial, solo, done, stopped, found, wrong, path, base)
+
+
+def _ends(side: Sequence[TrialRecord]) -> Ends:
+    return Ends(*(sum(record.outcome in kinds for record in side) for kinds in (FAILED, HUNG)))
 
 
 def _with_exposures(verdict: Verdict, threads: Sequence[TrialRecord]) -> Verdict:

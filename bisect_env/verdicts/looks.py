@@ -1,10 +1,10 @@
 """When a cell may be judged: looks fixed beforehand, and what must be certain at one of them to stop.
 
 A *block* is one threaded trial, one serial and one solo control. A look is a number of complete blocks, known from the
-design alone. Threads are compared with the serial control at the looks only, and each look may spend its own part of
-``1 - confidence`` (Bonferroni). Fisher's p-value is at most ``a`` with probability at most ``a`` under any common rate,
-so a cell whose threads fail no more often than its control is called RACE with a probability of at most the sum of
-the parts: 5 % at a confidence of 95 %, and the same for HANG by itself. See docs/verdicts.md.
+design alone. Threads are compared with the serial control at the looks only, by how many trials failed or hung, and
+each look may spend its own part of ``1 - confidence`` (Bonferroni). Fisher's p-value is at most ``a`` with probability
+at most ``a`` under any common rate, so a cell whose threads go wrong no more often than its control is called RACE or
+HANG with a probability of at most the sum of the parts: 5 % at a confidence of 95 %. See docs/verdicts.md.
 """
 
 from __future__ import annotations
@@ -25,11 +25,18 @@ FIRST_PART, MIDDLE_PART, FURTHER_PART = 0.30, 0.20, 0.09
 """Parts of ``1 - confidence`` for the first look, the middle one, and the further tests of the last look. The last
 look's own test has the rest. At 95 %: 4/4 against 0/4 (p = 0.0143) stops at the first look, and 4/6 against 0/6
 (p = 0.0303) is still a race at the last of two."""
+MOST_FURTHER = 1000
+"""A forecast of further trials goes no further."""
 IMPORTS_ALIKE = 2
 """So many import failures (or skips), and nothing else, end a cell."""
 
 FAILED = (Outcome.FAILED, Outcome.IMPORT_FAILED)
 """Outcomes that count as failed. A failed import is one of them only where other trials of the cell did import."""
+
+HUNG = (Outcome.HANG,)
+FAILED_OR_HUNG = (*FAILED, *HUNG)
+"""What threads are compared by. Which of the two a race ends in is its own chance: one test for both, so that a cell
+that raises in half of its trials and hangs in the others is not half as sure."""
 
 _SCORED = (Side.THREADS, Side.SERIAL, Side.SOLO)
 
@@ -93,39 +100,46 @@ class Difference:
     """Threads were established to do worse than the serial control."""
 
     headline: Headline
-    """RACE or HANG."""
+    """RACE or HANG: the more frequent of the two in threaded trials, or what a further test says."""
     look: Look
     p_value: float
     limit: float
     """What the p-value was compared with."""
+    outcomes: tuple[Outcome, ...] = FAILED_OR_HUNG
+    """Trials that were compared; fewer where a further test found it: the control goes wrong too, but otherwise."""
     signature: Signature | None = None
-    """Set when only this signature's count differs: the control fails too, but otherwise."""
-    joint: bool = False
-    """True when only failed and hung trials together differ."""
+    """Set when only this signature's count differs."""
+
+    @property
+    def further(self) -> bool:
+        """Whether it took a further test: trials that failed or hung do not differ when taken together."""
+        return self.outcomes != FAILED_OR_HUNG
 
 
 def difference(sides: Sides, design: Design) -> Difference | None:
-    """The difference that the reached looks establish, RACE before HANG; None when there is none."""
+    """The difference that the reached looks establish, by the first look that does; None when there is none."""
     reached = [look for look in looks(design) if _reached(look, sides, design, (Side.THREADS, Side.SERIAL))]
+    for look in reached:
+        threads, serial = (_first(side, sides, design, look) for side in (Side.THREADS, Side.SERIAL))
+        p_value = _test(threads, serial, partial(_ended_in, FAILED_OR_HUNG))
+        if p_value <= look.limit:
+            return Difference(_named(counted(sides.threads)), look, p_value, look.limit)
     further = [*_further_tests(sides, design, reached[-1])] if reached and reached[-1].last else []
-    for headline, outcomes in ((Headline.RACE, FAILED), (Headline.HANG, (Outcome.HANG,))):
-        for look in reached:
-            threads, serial = (_first(side, sides, design, look) for side in (Side.THREADS, Side.SERIAL))
-            p_value = _test(threads, serial, partial(_ended_in, outcomes))
-            if p_value <= look.limit:
-                return Difference(headline, look, p_value, look.limit)
-        found = [item for item in further if item.headline is headline and item.p_value <= item.limit]
-        if found:
-            return min(found, key=lambda item: (item.p_value, str(item.signature)))
-    return None
+    found = [item for item in further if item.p_value <= item.limit]
+    return min(found, key=lambda item: (item.p_value, item.signature is None, str(item.signature)), default=None)
+
+
+def _named(threads: Sequence[TrialRecord]) -> Headline:
+    failed, hung = (sum(_ended_in(kinds, record) for record in threads) for kinds in (FAILED, HUNG))
+    return Headline.RACE if failed >= hung else Headline.HANG
 
 
 def _further_tests(sides: Sides, design: Design, look: Look) -> Iterator[Difference]:
-    """The last look's further tests: each signature by itself, and failed and hung trials together.
+    """The last look's further tests: each signature by itself, and failed and hung trials apart where there are both.
 
-    They share FURTHER_PART evenly (Bonferroni). A signature seen too rarely on both sides together to reach even the
-    whole part could never be rejected and takes no share (Tarone, Biometrics 46 (1990) 515-522); that number does not
-    depend on which side saw it, so the choice of tests costs nothing.
+    They share FURTHER_PART evenly (Bonferroni). What both sides together showed too rarely to reach even the whole part
+    could never be rejected and takes no share (Tarone, Biometrics 46 (1990) 515-522); these numbers do not depend on
+    which side it was, so the choice of tests costs nothing.
     """
     threads, serial = (_first(side, sides, design, look) for side in (Side.THREADS, Side.SERIAL))
     both = threads + serial
@@ -137,17 +151,16 @@ def _further_tests(sides: Sides, design: Design, look: Look) -> Iterator[Differe
         return
     seen = Counter(signature for record in both for signature in _signatures(record))
     signatures = [signature for signature, count in seen.items() if count >= fewest]
-    failed, hung = (sum(r.outcome in kinds for r in both) for kinds in (FAILED, (Outcome.HANG,)))
-    joint = failed > 0 and hung > 0
-    tests = len(signatures) + joint
+    ways = {kinds: sum(_ended_in(kinds, record) for record in both) for kinds in (FAILED, HUNG)}
+    # Where only one way occurs, trials that ended in it are those that the look has compared already.
+    apart = [kinds for kinds, count in ways.items() if count >= fewest] if all(ways.values()) else []
+    limit = part / max(1, len(signatures) + len(apart))
     for signature in signatures:
         p_value = _test(threads, serial, partial(_shows, signature))
-        yield Difference(Headline.RACE, look, p_value, part / tests, signature=signature)
-    if joint:
-        p_value = _test(threads, serial, partial(_ended_in, (*FAILED, Outcome.HANG)))
-        excess = sum((r.outcome in FAILED) - (r.outcome is Outcome.HANG) for r in threads)
-        headline = Headline.RACE if excess >= 0 else Headline.HANG
-        yield Difference(headline, look, p_value, part / tests, joint=True)
+        yield Difference(Headline.RACE, look, p_value, limit, FAILED, signature)
+    for kinds in apart:
+        headline = Headline.HANG if kinds == HUNG else Headline.RACE
+        yield Difference(headline, look, _test(threads, serial, partial(_ended_in, kinds)), limit, kinds)
 
 
 def stopped_at(records: Records, design: Design) -> int | None:
@@ -174,17 +187,21 @@ def next_needed(records: Records, design: Design) -> Mapping[Side, int]:
     return {side: count for side, count in missing.items() if count > 0}
 
 
-def further_needed(k1: int, n1: int, k0: int, n0: int, design: Design, most: int = 1000) -> int | None:
-    """Further trials a side until a last look would establish RACE, should both rates stay as they were seen.
+def further_needed(k1: int, n1: int, k0: int, n0: int, design: Design) -> int | None:
+    """Further trials a side until a last look would establish it, should both rates stay as they were seen.
+
+    Args:
+        k1, n1: threaded trials that failed or hung, of all.
+        k0, n0: the same of serial controls.
 
     Returns:
-        None when ``most`` further trials a side would not do.
+        None when ``MOST_FURTHER`` further trials a side would not do.
     """
     if n1 == 0 or n0 == 0 or k1 * n0 <= k0 * n1:
         return None
     longer = Design(3 * FIRST_BLOCKS, 3 * FIRST_BLOCKS, confidence=design.confidence, stop_early=design.stop_early)
     limit = looks(longer)[-1].limit
-    for more in range(1, most + 1):
+    for more in range(1, MOST_FURTHER + 1):
         threads, serial = n1 + more, n0 + more
         if fisher_greater(k1 * threads // n1, threads, -(-k0 * serial // n0), serial) <= limit:
             return more
@@ -237,11 +254,16 @@ def _stop(sides: Sides, design: Design) -> int | None:
 
 
 def _broken(threads: Sequence[TrialRecord], serial: Sequence[TrialRecord], solo: Sequence[TrialRecord]) -> bool:
-    """Whether every serial control failed, and threads in no way that the controls did not."""
-    if not serial or not all(record.outcome in (*FAILED, Outcome.HANG) for record in serial):
+    """Whether every serial control failed or hung, and threads went wrong in no way that the controls did not."""
+    if not serial or not all(_ended_in(FAILED_OR_HUNG, record) for record in serial):
         return False
-    known = {signature for record in (*serial, *solo) for signature in _signatures(record)}
-    return all(_signatures(record) <= known for record in threads)
+    known = {way for record in (*serial, *solo) for way in _ways(record)}
+    return all(_ways(record) <= known for record in threads)
+
+
+def _ways(record: TrialRecord) -> frozenset[Signature | Outcome]:
+    """Its signatures where it failed, and that it hung."""
+    return frozenset(HUNG) if _ended_in(HUNG, record) else _signatures(record)
 
 
 def _signatures(record: TrialRecord) -> frozenset[Signature]:

@@ -50,6 +50,15 @@ class Interval:
 
 
 @dataclass(frozen=True)
+class Ends:
+    """In how many trials of a side something went wrong, by how it ended."""
+
+    failed: int = 0
+    """Raised, crashed, or failed to import where others did import."""
+    hung: int = 0
+
+
+@dataclass(frozen=True)
 class SignatureCount:
     """In how many trials of each side a signature was seen (in any thread)."""
 
@@ -100,13 +109,14 @@ class Verdict:
     doubtful: bool = False
     """True for ``DENSE?``: one sign only."""
     threads: Interval | None = None
-    """Threaded trials that failed."""
+    """Threaded trials that failed or hung, the control's likewise. Under OOM those that ran out of memory, under WRONG
+    those with wrong numbers; under the other headlines any that failed, hung or ran out of memory."""
     serial: Interval | None = None
     solo: Interval | None = None
     p_value: float | None = None
     """One-sided exact test of threads against the serial control."""
     bound: float | None = None
-    """One-sided 95 % upper bound on the race rate (0/20 gives 0.14)."""
+    """One-sided 95 % upper bound on the rate of threaded trials that fail, hang or run out of memory (0/20: 0.14)."""
     signatures: tuple[SignatureCount, ...] = ()
     """Most frequent first."""
     dense: tuple[DenseShare, ...] = ()
@@ -134,12 +144,18 @@ class Verdict:
     """Exposures of all threaded trials for each that failed; None where none failed."""
     utilisation: tuple[tuple[str, float], ...] = ()
     """``attention`` and ``step``: share of the measured matrix-product ceiling, median over the ROUNDS trials."""
+    ends_threads: Ends = Ends()
+    """How the threaded trials went wrong that ``threads`` counts together."""
+    ends_serial: Ends = Ends()
+    ends_solo: Ends = Ends()
 
     @property
     def text(self) -> str:
-        """The headline as the table shows it, ``RACE 5/6``, ``DENSE? 31 %``, ``FULL``."""
+        """The headline as the table shows it, ``RACE 5/6``, ``RACE 12/12, 4 hung``, ``DENSE? 31 %``, ``FULL``."""
         head = self.headline.value
-        if self.headline in (Headline.RACE, Headline.HANG, Headline.OOM, Headline.WRONG, Headline.BROKEN):
+        if self.headline in (Headline.RACE, Headline.HANG, Headline.BROKEN) and self.threads:
+            return f"{head} {self.threads.k}/{self.threads.n}{self._others}"
+        if self.headline in (Headline.OOM, Headline.WRONG):
             return f"{head} {self.threads.k}/{self.threads.n}" if self.threads else head
         if self.headline is Headline.DENSE:
             shares = [item.share for item in self.dense if item.thread != PROCESS]
@@ -150,3 +166,11 @@ class Verdict:
         if self.headline is Headline.SLOW and self.throughput and self.throughput.ratio is not None:
             return f"{head} {self.throughput.ratio:.2f}"
         return head
+
+    @property
+    def _others(self) -> str:
+        """Those of the threaded trials that went wrong in the other way than the headline's name says."""
+        failed, hung = self.ends_threads.failed, self.ends_threads.hung
+        if not (failed and hung):
+            return ""
+        return f", {failed} failed" if self.headline is Headline.HANG else f", {hung} hung"

@@ -13,7 +13,7 @@ from dataclasses import replace
 from bisect_env.environments.records import Unavailable
 from bisect_env.trials.records import Outcome, Side, Signature
 from bisect_env.verdicts.facts import BAD, Facts, gather
-from bisect_env.verdicts.looks import FAILED, Design, further_needed
+from bisect_env.verdicts.looks import FAILED, FAILED_OR_HUNG, HUNG, MOST_FURTHER, Design, further_needed, looks
 from bisect_env.verdicts.records import Headline, Verdict, percent
 from bisect_env.verdicts.samples import Records
 from bisect_env.verdicts.statistics import clean_trials_needed
@@ -77,39 +77,40 @@ def _race_or_hang(facts: Facts) -> Verdict | None:
     found = facts.found
     if found is None:
         return None
-    outcomes: tuple[Outcome, ...] = FAILED if found.headline is Headline.RACE else (Outcome.HANG,)
-    word = "failed" if found.headline is Headline.RACE else "hung"
-    if found.joint:
-        outcomes, word = (*FAILED, Outcome.HANG), "failed or hung"
-    verdict = facts.counting(lambda record: record.outcome in outcomes)
+    verdict = facts.counting(lambda record: record.outcome in FAILED_OR_HUNG)
     if found.signature is not None:
         count = next(item for item in verdict.signatures if item.signature == found.signature)
-        text = (
-            f"the control fails too, but not in this way: {found.signature} in {count.threads} threaded trials "
-            f"and {count.serial} serial controls"
-        )
+        text = f"{found.signature} in {count.threads} threaded trials and {count.serial} serial controls"
+    elif found.further:
+        alike = facts.counting(lambda record: record.outcome in found.outcomes)
+        text = f"{_sides(alike)} {'hung' if found.outcomes == HUNG else 'failed'}"
     else:
-        text = f"{_sides(verdict)} {word}"
+        text = f"{_sides(verdict)} {_went(verdict)}"
     text += f" (one-sided exact test, p = {found.p_value:.2g}, limit {found.limit:.2g}"
     text += f", look at {found.look.blocks} blocks)"
-    if found.headline is Headline.HANG:
-        kinds = Counter(record.hang_kind for record in facts.threads if record.hang_kind)
-        text += "".join(f"; {kind} {count} times" for kind, count in sorted(kinds.items()))
-    elif verdict.signatures and found.signature is None:
+    if found.further:
+        # The counts of the table cannot show it: they are the same on both sides.
+        text = f"the control goes wrong too, but not in this way: {text}"
+        verdict = replace(verdict, marks=(text, *verdict.marks))
+    else:
+        text += _split(verdict)
+    kinds = Counter(r.hang_kind for r in facts.threads if r.outcome in HUNG and r.hang_kind)
+    if found.signature is None and found.outcomes != FAILED:
+        text += "".join(f"; {kind} {_times(count)}" for kind, count in sorted(kinds.items()))
+    if found.signature is None and found.outcomes != HUNG and verdict.signatures:
         text += f"; most often {_short(verdict.signatures[0].signature)}"
     return replace(verdict, headline=found.headline, p_value=found.p_value, reason=text + _early(facts))
 
 
 def _broken(facts: Facts) -> Verdict | None:
-    failed = [record for record in facts.serial + facts.solo if record.outcome in (*FAILED, Outcome.HANG)]
-    if not failed or not facts.finished:
+    bad = [record for record in facts.serial + facts.solo if record.outcome in FAILED_OR_HUNG]
+    if not bad or not facts.finished:
         return None
-    verdict = facts.counting(lambda r: r.outcome in (*FAILED, Outcome.HANG))
-    text = f"the control fails too: {_sides(verdict)} failed"
-    if verdict.solo is not None:
-        text += f", {verdict.solo.k} of {verdict.solo.n} solo controls"
-    if failed[0].failures:
-        text += f"; {_short(failed[0].failures[0].signature)}"
+    verdict = facts.counting(lambda record: record.outcome in FAILED_OR_HUNG)
+    solo = f", {verdict.solo.k} of {verdict.solo.n} solo controls" if verdict.solo is not None else ""
+    text = f"the control goes wrong too: {_sides(verdict)}{solo} {_went(verdict)}{_split(verdict)}"
+    first = next((record.failures[0].signature for record in bad if record.failures), None)
+    text += f"; {_short(first)}" if first is not None else ""
     return replace(verdict, headline=Headline.BROKEN, reason=text + _early(facts))
 
 
@@ -156,18 +157,21 @@ def _unsure(facts: Facts) -> Verdict | None:
     failing = [record for record in facts.scored if record.outcome in BAD]
     if not failing or base.threads is None:
         return None
-    k0, n0 = (base.serial.k, base.serial.n) if base.serial else (0, 0)
-    text = f"{_sides(base)} failed"
+    text = f"{_sides(base)} {_went(base)}{_split(base)}"
     if not facts.finished:
         missing = max(facts.design.trials - len(facts.sides.threads), 0)
         text += f"; not finished: {_to_come(facts)}"
         return replace(base, headline=Headline.UNSURE, missing=missing, reason=text)
-    text += f", which chance can explain (p = {base.p_value:.2g})" if base.p_value is not None else ""
-    more = further_needed(base.threads.k, base.threads.n, k0, n0, facts.design)
-    if more is None:
-        text += "; a race needs more trials of the serial control" if n0 == 0 else ""
-    else:
-        text += f"; at these rates {more} more trials of each side would tell"
+    # A control that failed would have made it BROKEN, so all that is left is that threads fail, too rarely or against
+    # too few controls.
+    if base.serial is None or base.p_value is None:
+        text += "; a race cannot be told from a broken environment without a trial of the serial control"
+        return replace(base, headline=Headline.UNSURE, reason=text)
+    limit, chance = looks(facts.design)[-1].limit, 1 - facts.design.confidence
+    why = "which chance can explain" if base.p_value > chance else "which is rare by chance, but not enough so"
+    text += f", {why} (one-sided exact test, p = {base.p_value:.2g}, limit {limit:.2g})"
+    more = further_needed(base.threads.k, base.threads.n, base.serial.k, base.serial.n, facts.design)
+    text += f"; at these rates {_trials(more or MOST_FURTHER, 'more ')} of each side would {'' if more else 'not '}tell"
     return replace(base, headline=Headline.UNSURE, missing=more or 0, reason=text)
 
 
@@ -226,5 +230,24 @@ def _short(signature: Signature, width: int = 100) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
-def _trials(count: int) -> str:
-    return "1 trial" if count == 1 else f"{count} trials"
+def _went(verdict: Verdict) -> str:
+    """How threaded trials and serial controls that did not come through ended."""
+    sides = [verdict.ends_threads, verdict.ends_serial, verdict.ends_solo]
+    failed, hung = sum(side.failed for side in sides), sum(side.hung for side in sides)
+    if failed and hung:
+        return "failed or hung"
+    return "hung" if hung else "failed"
+
+
+def _split(verdict: Verdict) -> str:
+    """How many threaded trials ended in which way, where both occur."""
+    failed, hung = verdict.ends_threads.failed, verdict.ends_threads.hung
+    return f"; of the threaded trials {failed} failed and {hung} hung" if failed and hung else ""
+
+
+def _trials(count: int, which: str = "") -> str:
+    return f"1 {which}trial" if count == 1 else f"{count} {which}trials"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from itertools import pairwise, product
 from math import comb, prod
 
@@ -9,10 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bisect_env.trials.records import Side, TrialRecord
-from bisect_env.verdicts.looks import Design, difference, finished, further_needed, looks, next_needed, stopped_at
+from bisect_env.verdicts.looks import (
+    FAILED,
+    Design,
+    difference,
+    finished,
+    further_needed,
+    looks,
+    next_needed,
+    stopped_at,
+)
 from bisect_env.verdicts.records import Headline
 from bisect_env.verdicts.samples import Placed, by_side
-from tests.verdicts.build import LETTERS, cell, side
+from tests.verdicts.build import LETTERS, SUBGRAPH, cell, side
 
 SIX = Design(6, 6)
 
@@ -73,7 +83,16 @@ def test_both_controls_must_be_in_before_a_stop() -> None:
         ("HHHH..", "......", Headline.HANG),
         ("HHHFFF", "......", Headline.RACE),
         ("HHHHFF", "......", Headline.HANG),
-        ("HHFF..", "......", None),
+        ("HHFF..", "......", Headline.RACE),
+        ("HHHF..", "......", Headline.HANG),
+        ("HHF...", "......", None),
+        ("FFFHHH", "H.....", Headline.RACE),
+        ("FFFHHH", "HF....", Headline.RACE),
+        ("FFFHH.", "HF....", None),
+        ("FFFFFF", "HHHHHH", Headline.RACE),
+        ("HHHHHH", "FFFFFF", Headline.HANG),
+        ("HHHHHF", "FFFFFF", None),
+        ("FHFHFH", "FHFHFH", None),
         ("OOOOOO", "......", None),
         ("SSSSSS", "FFFFFF", Headline.RACE),
         ("SSSSSF", "FFFFFF", None),
@@ -83,6 +102,29 @@ def test_both_controls_must_be_in_before_a_stop() -> None:
 )
 def test_what_six_against_six_establishes(threads: str, serial: str, expected: Headline | None) -> None:
     assert headline(cell(threads, serial, "......"), SIX) is expected
+
+
+def test_what_a_further_test_finds_says_what_it_compared() -> None:
+    apart = difference(by_side(cell("FFFFFF", "HHHHHH")), SIX)
+    assert apart is not None and apart.further and apart.outcomes == FAILED
+    assert apart.limit == pytest.approx(0.0045 / 3), "the signature, failed alone, hung alone"
+    alone = difference(by_side(cell("SSSSSS", "FFFFFF")), SIX)
+    assert alone is not None and alone.further and alone.signature == SUBGRAPH
+    assert alone.limit == pytest.approx(0.0045 / 2), "two signatures: nothing hung, so that all failed together"
+    both = difference(by_side(cell("HHHFFF", "......")), SIX)
+    assert both is not None and not both.further and both.limit == pytest.approx(0.05 * 0.30)
+
+
+@given(st.text("FH.", min_size=6, max_size=6), st.text("FH.", min_size=6, max_size=6))
+def test_in_which_way_trials_go_wrong_does_not_matter(threads: str, serial: str) -> None:
+    """What threads and controls show together is established or not, whatever of it failed and whatever hung."""
+    alike = [letters.replace("H", "F") for letters in (threads, serial)]
+    found, same = (difference(by_side(cell(*letters)), SIX) for letters in ((threads, serial), alike))
+    if same is not None:
+        assert found is not None and (found.look, found.p_value) == (same.look, same.p_value)
+        assert found.headline is (Headline.HANG if threads.count("H") > threads.count("F") else Headline.RACE)
+    elif found is not None:
+        assert found.further
 
 
 def test_an_incomplete_look_establishes_nothing() -> None:
@@ -135,6 +177,10 @@ def test_without_controls_nothing_is_a_race() -> None:
         ("SSSS", "FFFF", "FFFF", False),
         ("FFFF", "FFF.", "FFFF", False),
         ("HHHH", "....", "....", True),
+        ("FHFH", "....", "....", True),
+        ("HHHH", "HHHH", "....", True),
+        ("HHHH", "FFFF", "FFFF", False),
+        ("HFFF", "FFFF", "HFFF", True),
         ("OOOO", "OOOO", "....", True),
         ("OOO.", "....", "....", False),
         ("XXXX", "XXXX", "XXXX", False),
@@ -186,52 +232,71 @@ def test_blocks_order_the_trials_not_the_sequence() -> None:
     assert difference(by_side(blocks), SIX) == difference(by_side(records), SIX)
 
 
-@pytest.mark.parametrize("letter", ["F", "H"])
 @pytest.mark.parametrize(
-    "design",
+    ("design", "quoted"),
     [
-        Design(4, 4),
-        Design(6, 6),
-        Design(12, 12),
-        Design(12, 6),
-        Design(6, 12),
-        Design(6, 6, stop_early=False),
-        Design(12, 6, solo=0, stop_early=False),
-        Design(12, 12, stop_early=False),
+        (Design(4, 4), 0.004),
+        (Design(6, 6), 0.013),
+        (Design(6, 4), 0.008),
+        (Design(12, 12), 0.0153),
+        (Design(12, 6), 0.009),
+        (Design(6, 6, stop_early=False), 0.0194),
+        (Design(6, 4, stop_early=False), 0.014),
+        (Design(12, 6, solo=0, stop_early=False), 0.015),
+        (Design(12, 12, stop_early=False), 0.0214),
     ],
 )
-def test_equal_rates_are_called_different_in_at_most_five_percent(design: Design, letter: str) -> None:
-    """Exact: every count that each stage between two looks can show, weighted by its probability."""
-    at = [0, *(look.blocks for look in looks(design))]
+def test_equal_rates_are_called_different_as_seldom_as_is_said(design: Design, quoted: float) -> None:
+    """RACE or HANG, exact over common rates and mixtures of the two; ``quoted`` is what docs/verdicts.md says.
+
+    Looks compare what went wrong in either way, so it is enough to count out how much did at each look; the further
+    tests of the last look see its totals only, split into failed and hung.
+    """
     sides = (Side.THREADS, Side.SERIAL)
+    at = [0, *(look.blocks for look in looks(design))]
     sizes = [design.planned(which, b) - design.planned(which, a) for a, b in pairwise(at) for which in sides]
-    pool = {which: {x: side(which, x * 12) for x in (".", letter)} for which in sides}
-    grid = [step / 20 for step in range(1, 20)]
-    false = [0.0] * len(grid)
-    for failed in product(*(range(size + 1) for size in sizes)):
-        records = [
-            pool[which][x][0]
-            for i, (k, n) in enumerate(zip(failed, sizes, strict=True))
-            for which in (sides[i % 2],)
-            for x in letter * k + "." * (n - k)
-        ]
-        if difference(by_side(records), design) is None:
-            continue
-        ways, k, n = prod(comb(n, k) for k, n in zip(failed, sizes, strict=True)), sum(failed), sum(sizes)
-        false = [old + ways * p**k * (1 - p) ** (n - k) for old, p in zip(false, grid, strict=True)]
-    assert max(false) <= 0.05
-    assert max(false) > 0
+    pool = {which: dict(zip(".FH", side(which, ".FH"), strict=True)) for which in sides}
+    at_looks: Counter[int] = Counter()
+    further: Counter[tuple[int, int]] = Counter()
+    left: Counter[tuple[int, int]] = Counter()
+    path: dict[tuple[int, int], tuple[int, ...]] = {}
+    for bad in product(*(range(size + 1) for size in sizes)):
+        letters = ["F" * k + "." * (n - k) for k, n in zip(bad, sizes, strict=True)]
+        records = [pool[sides[i % 2]][x] for i, text in enumerate(letters) for x in text]
+        ways = prod(comb(n, k) for k, n in zip(bad, sizes, strict=True))
+        if difference(by_side(records), design) is not None:
+            at_looks[sum(bad)] += ways
+        else:
+            left[sum(bad[::2]), sum(bad[1::2])] += ways
+            path[sum(bad[::2]), sum(bad[1::2])] = bad
+    for (k1, k0), ways in left.items():
+        for hung in product(range(k1 + 1), range(k0 + 1)):
+            still = list(hung)
+            records = []
+            for i, (k, n) in enumerate(zip(path[k1, k0], sizes, strict=True)):
+                now = min(k, still[i % 2])
+                still[i % 2] -= now
+                records += [pool[sides[i % 2]][x] for x in "H" * now + "F" * (k - now) + "." * (n - k)]
+            if difference(by_side(records), design) is not None:
+                further[k1 + k0, sum(hung)] += ways * comb(k1, hung[0]) * comb(k0, hung[1])
+    total, most = sum(sizes), 0.0
+    for rate, share in product([step / 50 for step in range(1, 50)], [0, 0.1, 0.25, 0.5, 0.75, 0.9, 1]):
+        chance = {k: rate**k * (1 - rate) ** (total - k) for k in range(total + 1)}
+        false = sum(ways * chance[k] for k, ways in at_looks.items())
+        false += sum(ways * chance[k] * share**h * (1 - share) ** (k - h) for (k, h), ways in further.items())
+        most = max(most, false)
+    assert 0.9 * quoted < most <= quoted
 
 
 @pytest.mark.parametrize("weights", [(4, 2, 2, 2), (1, 3, 3, 1), (0, 1, 1, 0), (6, 1, 1, 1), (2, 1, 1, 5)])
-def test_equal_mixtures_of_faults_are_seldom_called_a_race(weights: tuple[int, ...]) -> None:
-    """Two signatures and hangs, alike on both sides: RACE in at most 5 % (1,500 cells, 3 standard errors)."""
+def test_equal_mixtures_of_faults_are_seldom_called_different(weights: tuple[int, ...]) -> None:
+    """Two signatures and hangs, alike on both sides: RACE or HANG in at most 5 % (1,500 cells, 3 standard errors)."""
     rng = random.Random(5)
     design, cells, false = Design(12, 12), 1500, 0
     pool = {which: dict(zip(".FSH", side(which, ".FSH"), strict=True)) for which in (Side.THREADS, Side.SERIAL)}
     for _ in range(cells):
         records = [pool[which][x] for which in (Side.THREADS, Side.SERIAL) for x in rng.choices(".FSH", weights, k=12)]
-        false += headline(records, design) is Headline.RACE
+        false += headline(records, design) is not None
     assert false / cells <= 0.05 + 3 * (0.05 * 0.95 / cells) ** 0.5
 
 

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from bisect_env.environments.records import Reason, Unavailable
 from bisect_env.matrix.cells import Condition
 from bisect_env.trials.records import Outcome, PathCount, Round, Side, StepTime, TrialRecord, Utilisation
-from bisect_env.verdicts.looks import Design
-from bisect_env.verdicts.records import Headline
+from bisect_env.verdicts.looks import Design, looks
+from bisect_env.verdicts.records import Ends, Headline
 from bisect_env.verdicts.samples import Placed
 from bisect_env.verdicts.verdict import judge, without_environment
 from tests.verdicts.build import FX, LETTERS, SUBGRAPH, cell, failure, paths, rates, record, side
 
 SIX = Design(6, 6)
+ONE_LOOK = Design(12, 6, solo=0, stop_early=False)
 CLEAN = "......"
 
 
@@ -35,7 +36,14 @@ CLEAN = "......"
         ("IIIIII", CLEAN, CLEAN, "RACE 6/6"),
         ("SSSSSS", "FFFFFF", CLEAN, "RACE 6/6"),
         ("HHHHH.", CLEAN, CLEAN, "HANG 5/6"),
-        ("HHHFFF", CLEAN, CLEAN, "RACE 6/6"),
+        ("HHHFFF", CLEAN, CLEAN, "RACE 6/6, 3 hung"),
+        ("HHHHFF", CLEAN, CLEAN, "HANG 6/6, 2 failed"),
+        ("HFFF..", CLEAN, CLEAN, "RACE 4/6, 1 hung"),
+        ("FFFFFF", "HHHHHH", CLEAN, "RACE 6/6"),
+        ("HHHHHH", "FFFFFF", CLEAN, "HANG 6/6"),
+        ("FFFHHH", "HHHHHH", CLEAN, "BROKEN 6/6, 3 hung"),
+        ("H.....", "H.....", CLEAN, "BROKEN 1/6"),
+        ("OOFFHH", CLEAN, CLEAN, "RACE 4/6, 2 hung"),
         ("FFF...", "FF....", CLEAN, "BROKEN 3/6"),
         ("FF....", CLEAN, "F.....", "BROKEN 2/6"),
         ("FFFF", "FFFF", "FFFF", "BROKEN 4/4"),
@@ -70,9 +78,33 @@ def test_a_race_says_what_it_rests_on() -> None:
     assert (found.threads.k, found.threads.n, found.serial.k, found.serial.n) == (4, 4, 0, 4)
 
 
+def test_what_failed_and_what_hung_is_one_finding_and_told_apart() -> None:
+    hung = side(Side.THREADS, "HHHH", hang_kind="deadlock")
+    found = judge(side(Side.THREADS, "FFFFFFFF") + hung + side(Side.SERIAL, CLEAN), ONE_LOOK)
+    assert found.text == "RACE 12/12, 4 hung"
+    assert found.reason == (
+        "12 of 12 threaded trials and 0 of 6 serial controls failed or hung (one-sided exact test, p = 5.4e-05, limit "
+        "0.046, look at 12 blocks); of the threaded trials 8 failed and 4 hung; deadlock 4 times; most often "
+        "RuntimeError: Detected that you are using FX to symbolically trace"
+    )
+    assert (found.ends_threads, found.ends_serial, found.ends_solo) == (Ends(8, 4), Ends(), Ends())
+    assert found.threads is not None and (found.threads.k, found.threads.n, found.bound) == (12, 12, 1.0)
+    few = judge(cell("FFFHHH", "...."), Design(6, 4, solo=0, stop_early=False))
+    assert few.text == "RACE 6/6, 3 hung" and few.p_value == pytest.approx(1 / 210)
+
+
+def test_a_way_that_the_control_does_not_go_wrong_in_is_noted() -> None:
+    found = judge(cell("HHHHHH", "FFFFFF", CLEAN), SIX)
+    assert found.reason.startswith(
+        "the control goes wrong too, but not in this way: 6 of 6 threaded trials and 0 of 6 serial controls hung "
+    )
+    assert found.marks == (found.reason,)
+    assert found.serial is not None and found.serial.k == 6
+
+
 def test_a_race_by_signature_says_so() -> None:
     found = judge(cell("SSSSSS", "FFFFFF", CLEAN), SIX)
-    assert found.reason.startswith("the control fails too, but not in this way: InductorError")
+    assert found.reason.startswith("the control goes wrong too, but not in this way: InductorError")
     assert {(item.signature, item.threads, item.serial) for item in found.signatures} == {(SUBGRAPH, 6, 0), (FX, 0, 6)}
 
 
@@ -94,8 +126,40 @@ def test_unsure_says_how_many_more_would_tell() -> None:
     found = judge(cell("FFF...", CLEAN, CLEAN), SIX)
     assert found.headline is Headline.UNSURE and found.missing > 0
     assert f"{found.missing} more trials of each side would tell" in found.reason
+    assert (
+        "and 0 of 6 serial controls failed, which chance can explain (one-sided exact test, p = 0.091" in found.reason
+    )
     running = judge(cell("F..", "...", "..."), SIX)
     assert running.missing == 3 and "not finished: 3 of 6 threaded" in running.reason
+
+
+def test_unsure_says_what_is_missing() -> None:
+    alone = judge(cell("FFFFFF", ""), Design(6, 0))
+    assert alone.reason == (
+        "6 of 6 threaded trials failed; a race cannot be told from a broken environment without a trial of the serial "
+        "control"
+    )
+    near = judge(cell("....FFFF", "." * 8, "." * 8), Design(8, 8))
+    assert near.headline is Headline.UNSURE
+    assert (
+        "failed, which is rare by chance, but not enough so (one-sided exact test, p = 0.038, limit 0.02" in near.reason
+    )
+    assert "more trials of each side would tell" in near.reason
+    hung = judge(cell("FH....", CLEAN, CLEAN), SIX).reason
+    assert "serial controls failed or hung; of the threaded trials 1 failed and 1 hung, which chance can exp" in hung
+    rare = judge(cell("F" + "." * 299, "." * 3), Design(300, 3, solo=0))
+    assert rare.reason.endswith("; at these rates 1000 more trials of each side would not tell")
+
+
+@given(st.text("FHSI.", min_size=1, max_size=14), st.integers(0, 14), st.booleans())
+def test_chance_is_blamed_only_where_it_can_explain_what_was_seen(threads: str, controls: int, early: bool) -> None:
+    design = Design(len(threads), controls, solo=0, stop_early=early)
+    found = judge(cell(threads, "." * controls), design)
+    if found.headline is Headline.UNSURE and found.p_value is not None:
+        assert found.p_value > looks(design)[-1].limit
+        assert ("which chance can explain" in found.reason) is (found.p_value > 0.05)
+    if controls >= 4 and not set(threads) & set(".") and len(threads) >= 4:
+        assert found.headline in (Headline.RACE, Headline.HANG)
 
 
 def dense(share: float, *signs: str) -> tuple[PathCount, ...]:
@@ -292,12 +356,14 @@ def test_infrastructure_failures_never_change_the_headline(
 
 @given(SIDE, st.text(LETTER, min_size=1, max_size=8), st.sampled_from("FSHI"), st.data())
 @settings(max_examples=400)
-def test_more_failing_controls_never_make_a_race(threads: str, serial: str, worse: str, data: st.DataObject) -> None:
+def test_more_controls_that_go_wrong_never_make_a_race(
+    threads: str, serial: str, worse: str, data: st.DataObject
+) -> None:
     clean = [i for i, letter in enumerate(serial) if letter == "."]
     if not clean:
         return
     at = data.draw(st.sampled_from(clean))
     failing = serial[:at] + worse + serial[at + 1 :]
     before, after = judge(cell(threads, serial), SIX), judge(cell(threads, failing), SIX)
-    if before.headline is not Headline.RACE:
-        assert after.headline is not Headline.RACE
+    if before.headline not in (Headline.RACE, Headline.HANG):
+        assert after.headline not in (Headline.RACE, Headline.HANG)
