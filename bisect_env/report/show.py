@@ -10,7 +10,7 @@ from bisect_env.environments.records import Environment, Lock
 from bisect_env.report.rows import Row, fault, interval, short_id, tokens
 from bisect_env.store.runs import StoredRun
 from bisect_env.trials.records import Failure, Outcome, Side, Signature, TrialRecord
-from bisect_env.verdicts.records import DenseShare, percent
+from bisect_env.verdicts.records import DenseShare, Verdict, percent
 from bisect_env.verdicts.samples import Sample
 
 TAIL = 60
@@ -124,6 +124,7 @@ def _figures(row: Row) -> list[str]:
         ("threads", interval(verdict.threads)),
         ("serial", interval(verdict.serial)),
         ("solo", interval(verdict.solo)),
+        ("went wrong", _ends(verdict)),
         (
             "p",
             "" if verdict.p_value is None else f"{verdict.p_value:.3g} (one-sided exact test, threads against serial)",
@@ -153,6 +154,15 @@ def _figures(row: Row) -> list[str]:
         for item in verdict.signatures
     ]
     return _pairs((name, value) for name, value in figures if value) + counts
+
+
+def _ends(verdict: Verdict) -> str:
+    """``8 threaded failed, 4 threaded hung``: each that occurs."""
+    sides = (("threaded", verdict.ends_threads), ("serial", verdict.ends_serial), ("solo", verdict.ends_solo))
+    counts = [(ends.failed, side, "failed") for side, ends in sides] + [
+        (ends.hung, side, "hung") for side, ends in sides
+    ]
+    return ", ".join(f"{count} {side} {way}" for count, side, way in counts if count)
 
 
 def _shares(where: str, shares: Sequence[DenseShare]) -> list[str]:

@@ -35,6 +35,14 @@ def test_the_document_holds_what_the_table_rests_on() -> None:
     assert len(race["environment"]["lock_sha256"]) == 64 and race["environment"]["pins"] == {"torch": "2.14.1"}
 
 
+def test_failed_and_hung_trials_are_told_apart() -> None:
+    shown = row("2.11.0", "5.6.0", "FFFHHH")
+    verdict = document([shown], matrix([shown]), 0.05)["cells"][0]["verdict"]
+    assert (verdict["text"], verdict["threads"]["k"], verdict["threads"]["n"]) == ("RACE 6/6, 3 hung", 6, 6)
+    assert verdict["ends_threads"] == {"failed": 3, "hung": 3}
+    assert verdict["ends_serial"] == verdict["ends_solo"] == {"failed": 0, "hung": 0}
+
+
 def test_figures_that_are_no_numbers_are_null() -> None:
     shown = laptop()[2]
     odd = replace(shown, verdict=replace(shown.verdict, throughput=Throughput(nan, float("inf"), 1.0, 1), bound=-nan))

@@ -27,6 +27,7 @@ def mitigated(mitigation: str, threads: str, serial: str = "......", torch: str 
         ("FFFFFF", "F.....", "not cleared"),
         ("FFFFFF", "H.....", "not cleared"),
         ("HHHHHH", "......", "cleared"),
+        ("HHHFFF", "......", "cleared"),
         ("FFFFFF", "O.....", "not cleared"),
         ("FFFFFF", "W.....", "not cleared"),
         ("......", "......", "nothing to clear"),

@@ -178,11 +178,12 @@ Condition
   threads  2
 
 Figures
-  threads    5/6 (36-100 %)
-  serial     0/6 (0-46 %)
-  solo       0/6 (0-46 %)
-  p          0.0143 (one-sided exact test, threads against serial)
-  race rate  at most 99 % (one-sided, 95 %)
+  threads     5/6 (36-100 %)
+  serial      0/6 (0-46 %)
+  solo        0/6 (0-46 %)
+  went wrong  5 threaded failed
+  p           0.0143 (one-sided exact test, threads against serial)
+  race rate   at most 99 % (one-sided, 95 %)
   RuntimeError: Detected that you are using FX to symbolically trace (torch._dynamo.eval_frame): 5 threaded, 0 serial, \
 0 solo trials
 

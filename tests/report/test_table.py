@@ -18,15 +18,15 @@ from tests.verdicts.build import paths, record
 WIDE = """\
 All cells: cuda cpu, pattern hot
 
-torch    transformers    verdict           failed          control    tok/s    ratio    path             id
--------  --------------  ----------------  --------------  ---------  -------  -------  ---------------  --------
-2.11.0   4.52.4          RACE 4/4 [1, 2]   4/4 (40-100 %)  0/4                                           {0}
-2.11.0   5.8.1           RACE 5/6 [1]      5/6 (36-100 %)  0/6                                           {1}
-2.14.1   4.52.4          FULL              0/6 (0-46 %)    0/6        21.5k                              {2}
-2.14.1   5.8.1           DENSE 31 %        0/6 (0-46 %)    0/6        4.3k     0.20     dense (2 signs)  {3}
-2.15.0   5.8.1           UNRESOLVABLE [3]                                                                {4}
+torch   transformers  verdict           failed        control  tok/s  ratio  path       exposures  race rate  id
+------  ------------  ----------------  ------------  -------  -----  -----  ---------  ---------  ---------  --------
+2.11.0  4.52.4        RACE 4/4 [1, 2]   40-100 %      0/4                                                     {0}
+2.11.0  5.8.1         RACE 5/6 [1]      36-100 %      0/6                                                     {1}
+2.14.1  4.52.4        FULL              0/6 (0-46 %)  0/6      21.5k                    240        <39 %      {2}
+2.14.1  5.8.1         DENSE 31 %        0/6 (0-46 %)  0/6      4.3k   0.20   dense (2)             <39 %      {3}
+2.15.0  5.8.1         UNRESOLVABLE [3]                                                                        {4}
 
-Not shown at 120 columns: signature, exposures/trial, exposures, race rate.
+Not shown at 120 columns: exposures/trial.
 
  1  RuntimeError: Detected that you are using FX to symbolically trace (torch._dynamo.eval_frame)
  2  stopped early: certain at a look fixed beforehand
@@ -35,16 +35,15 @@ Not shown at 120 columns: signature, exposures/trial, exposures, race rate.
 NARROW = """\
 All cells: cuda cpu, pattern hot
 
-torch    transformers    verdict           failed          tok/s    id
--------  --------------  ----------------  --------------  -------  --------
-2.11.0   4.52.4          RACE 4/4 [1, 2]   4/4 (40-100 %)           {0}
-2.11.0   5.8.1           RACE 5/6 [1]      5/6 (36-100 %)           {1}
-2.14.1   4.52.4          FULL              0/6 (0-46 %)    21.5k    {2}
-2.14.1   5.8.1           DENSE 31 %        0/6 (0-46 %)    4.3k     {3}
-2.15.0   5.8.1           UNRESOLVABLE [3]                           {4}
+torch   transformers  verdict           failed        control  tok/s  id
+------  ------------  ----------------  ------------  -------  -----  --------
+2.11.0  4.52.4        RACE 4/4 [1, 2]   40-100 %      0/4             {0}
+2.11.0  5.8.1         RACE 5/6 [1]      36-100 %      0/6             {1}
+2.14.1  4.52.4        FULL              0/6 (0-46 %)  0/6      21.5k  {2}
+2.14.1  5.8.1         DENSE 31 %        0/6 (0-46 %)  0/6      4.3k   {3}
+2.15.0  5.8.1         UNRESOLVABLE [3]                                {4}
 
-Not shown at 80 columns: signature, exposures/trial, exposures, race rate, path,
-control, ratio.
+Not shown at 80 columns: exposures/trial, exposures, race rate, ratio, path.
 
  1  RuntimeError: Detected that you are using FX to symbolically trace
     (torch._dynamo.eval_frame)
@@ -61,7 +60,8 @@ def test_fitted_to_the_terminal(width: int, golden: str) -> None:
 
 def test_markdown_keeps_every_column_that_says_something() -> None:
     found = render(laptop(), AXES, "github", width=40)
-    assert "| torch   | transformers   | verdict " in found and "| signature " in found
+    assert "| torch   | transformers   | verdict " in found and "| exposures " in found
+    assert "| dense (2 signs) |" in found and "| signature " not in found, "the signature is a note"
     assert "| cuda" not in found and found.startswith("All cells: cuda cpu")
     assert "1. RuntimeError: Detected" in found and "Not shown" not in found
 
@@ -125,8 +125,31 @@ def test_path(outcomes: str, shares: tuple[dict[str, int], ...], text: str) -> N
 
 def test_notes_are_numbered_once() -> None:
     found = render([row("2.11.0", "4.52.4", "FFFF", "...."), row("2.11.0", "5.8.1", "SSSF", "....")], AXES)
-    assert "RACE 4/4 [1, 2]" in found and "RACE 4/4 [3, 1, 2]" in found
+    assert "RACE 4/4 [1]" in found and "RACE 4/4 [2, 1]" in found
     assert found.count("Detected that you are using FX") == 1
+
+
+def test_what_all_measured_cells_share_is_said_once_above_the_table() -> None:
+    racing = [row("2.11.0", version, "FFFF", "....") for version in ("4.52.4", "5.8.1")]
+    not_run = row("2.12.1", "5.8.1", "", "")
+    early = "stopped early: certain at a look fixed beforehand"
+    found = render([*racing, not_run], AXES)
+    assert f"All cells that were measured: {early}\n\ntorch " in found and found.count(early) == 1
+    assert "NOT RUN\n" not in found and "NOT RUN  " in found, "the headline says it all"
+    assert f"2. {early}" in render([racing[0], not_run], AXES, "github"), "of one cell it is a note"
+    assert render(racing, AXES, "tsv").count(early) == 2
+
+
+def test_the_interval_alone_where_the_verdict_has_the_counts() -> None:
+    found = render([row("2.11.0", "4.52.4", "FFFFF."), row("2.11.0", "5.8.1", "......")], AXES, "github")
+    assert "| 36-100 %     |" in found and "| 0/6 (0-46 %) |" in found
+    assert "5/6 (36-100 %)" in render([row("2.11.0", "4.52.4", "FFFFF.")], AXES, "tsv")
+
+
+def test_what_failed_and_what_hung_is_one_count_and_told_apart() -> None:
+    found = render([row("2.11.0", "4.52.4", "FFFFHH", "......"), row("2.14.1", "4.52.4", "HHHHFF", "......")], AXES)
+    assert "RACE 6/6, 2 hung" in found and "HANG 6/6, 2 failed" in found
+    assert found.count("54-100 %") == 2
 
 
 def test_what_the_verdict_rests_on_is_noted_where_figures_do_not_tell() -> None:
