@@ -71,6 +71,20 @@ def test_lines_where_no_terminal_is() -> None:
     ]
 
 
+def test_trials_that_are_not_of_the_plan_are_not_counted() -> None:
+    screen = io.StringIO()
+    reporter = LineReporter(Console(file=screen, width=200, highlight=False))
+    row = build.row("2.11.0", "5.8.1", "..")
+    timed = replace(row.samples[0].record, side=Side.ROUNDS, seconds=3.0)
+    reporter.trial_ended(row.cell, timed, "8 rounds timed")  # Of a finished matrix: no trial was ahead.
+    reporter.phase("trials", 2)
+    reporter.trial_ended(row.cell, replace(row.samples[0].record, seconds=1.0), "")
+    reporter.trial_ended(row.cell, timed, "8 rounds timed")
+    lines = [line[8:] for line in screen.getvalue().splitlines()]
+    assert lines[0] == lines[3] == f"{row.cell.id} rounds: clean in 3.0 s (8 rounds timed)"
+    assert lines[2].startswith("[1/2] ")
+
+
 def test_a_live_view_keeps_what_matters_on_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")  # A dumb one gets no cursor movement.
     text = told(LiveReporter, terminal=True)

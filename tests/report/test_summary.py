@@ -54,3 +54,8 @@ def test_unsure_says_what_is_missing() -> None:
     assert f"(UNSURE, {more} more trials needed)" in sentence([found], 0.05)
     nothing = replace(found.verdict, missing=0)
     assert "(UNSURE)" in sentence([replace(found, verdict=nothing)], 0.05)
+
+
+def test_what_was_not_run_is_named_without_figures() -> None:
+    found = sentence([row("2.11.0", "4.52.4", "FFF..."), row("2.12.1", "4.52.4", "", "")], 0.05)
+    assert found.endswith(" Not run: torch 2.12.1.")
