@@ -20,6 +20,8 @@ PARTS = "parts"
 SUFFIX = ".part"
 TOOL = "tool"
 PROJECT = "project"
+FETCHED, DELIVERED = "wheels", "bundle"
+"""In the project's folder: where wheels are kept that were fetched for bundles, and what was unbundled by default."""
 VERSION = 1
 """Of the manifest's format. A reader refuses a higher one."""
 

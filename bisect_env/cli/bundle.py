@@ -13,7 +13,7 @@ from rich.console import Console
 
 from bisect_env.bundles import collect, having, targets
 from bisect_env.bundles.having import Having
-from bisect_env.bundles.records import PARTS
+from bisect_env.bundles.records import FETCHED, PARTS
 from bisect_env.cli.common import Progress, complain, ends_cleanly, project_folder, root_option, say
 from bisect_env.cli.selection import selected
 from bisect_env.environments.index import SimpleIndex
@@ -22,7 +22,6 @@ from bisect_env.errors import BadInput, ExitCode
 from bisect_env.matrix.loading import load
 from bisect_env.report.bundling import LineReporter, LiveReporter, summary
 
-WHEELS = "wheels"
 UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 SMALLEST = 4 * 2**10
 
@@ -71,7 +70,7 @@ def command(
     matrix = selected(load(file, SimpleIndex()), patterns)
     has = Having() if inventory is None else having.load(inventory, target)
     _check_folder(folder)
-    order = collect.Order(matrix, target, folder, project_folder(root) / WHEELS, part_bytes, has)
+    order = collect.Order(matrix, target, folder, project_folder(root) / FETCHED, part_bytes, has)
     console = Console(file=cast("IO[str]", Progress()), highlight=False)
     reporter = LiveReporter(console) if console.is_terminal else LineReporter(console)
     began = time.monotonic()

@@ -11,15 +11,13 @@ import click
 
 from bisect_env.bundles import hosts
 from bisect_env.bundles.absorb import Absorbed, absorb
-from bisect_env.bundles.records import PROJECT
+from bisect_env.bundles.records import DELIVERED, PROJECT
 from bisect_env.bundles.standing import Standing
 from bisect_env.cli.common import complain, ends_cleanly, project_folder, root_option, say
 from bisect_env.errors import ExitCode
 
 FEW = 5
 """Names of a kind that are listed."""
-FOLDER = "bundle"
-"""Under the project's folder, where --into is left out."""
 
 
 @click.command("unbundle", short_help="Take in a bundle, or the parts of it that have arrived.")
@@ -47,7 +45,7 @@ def command(sources: tuple[Path, ...], root: Path, into: Path | None, python: Pa
     bisect-env unbundle delivery1 --into bundle; rm -r delivery1
     bisect-env matrix my.yaml --bundle bundle
     """
-    folder = into.resolve() if into is not None else project_folder(root) / FOLDER
+    folder = into.resolve() if into is not None else project_folder(root) / DELIVERED
     pythons = (python,) if python is not None else hosts.own()
     began = time.monotonic()
     with ends_cleanly():

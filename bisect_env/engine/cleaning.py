@@ -9,6 +9,11 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
+from bisect_env.bundles.collect import LOCK
+from bisect_env.bundles.destination import WHEELS
+from bisect_env.bundles.records import DELIVERED, FETCHED, MANIFEST
 from bisect_env.environments import usage
 from bisect_env.store.ids import is_trial_id
 
@@ -21,7 +26,7 @@ class Item:
     """Something on disk."""
 
     kind: str
-    """``environment``, ``set aside``, ``compile cache`` or ``trial folder``."""
+    """``environment``, ``set aside``, ``compile cache``, ``trial folder``, ``fetched`` or ``delivered wheels``."""
     name: str
     own_bytes: int
     """What removing it would free."""
@@ -53,16 +58,57 @@ def survey(root: Path, in_use: Collection[str], running: Collection[str]) -> tup
         Item("trial folder", path.name, _bytes(path), path.name in running, "left by a trial that was killed")
         for path in _folders(root / "trials", is_trial_id)
     ]
-    return tuple(items)
+    return (*items, *bundles(root))
+
+
+def bundles(root: Path) -> tuple[Item, ...]:
+    """What `bundle` fetched and what `unbundle` took in, as far as it lies under ``root``."""
+    fetched, delivered = root / FETCHED, root / DELIVERED
+    items = (
+        Item(
+            "fetched wheels", FETCHED, _bytes(fetched) if (fetched / LOCK).exists() else 0, False, "for a next bundle"
+        ),
+        Item(
+            "delivered wheels",
+            DELIVERED,
+            _bytes(delivered / WHEELS) if (delivered / MANIFEST).exists() else 0,
+            True,
+            "only a new delivery brings them back",
+        ),
+    )
+    return tuple(item for item in items if item.own_bytes > 0)
 
 
 def remove(item: Item, root: Path) -> int:
-    """Remove it; returns the bytes freed, 0 when it was taken up meanwhile."""
+    """Remove it; returns the bytes freed, 0 when it was taken up meanwhile, or is delivered wheels, which stay."""
     if item.kind in ("environment", "set aside"):
         return usage.remove(item.name, root)
+    if item.kind == "delivered wheels":
+        return 0
+    if item.kind == "fetched wheels":
+        return _remove_fetched(root / item.name)
     folder = root / ("caches" if item.kind == "compile cache" else "trials") / item.name
     shutil.rmtree(folder, ignore_errors=True)
     return 0 if folder.exists() else item.own_bytes
+
+
+def _remove_fetched(folder: Path) -> int:
+    """All but the lock, which a bundle that is being made holds: then nothing goes."""
+    lock = FileLock(folder / LOCK)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return 0
+    try:
+        before = _bytes(folder)
+        for path in folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name != LOCK:
+                path.unlink(missing_ok=True)
+        return before - _bytes(folder)
+    finally:
+        lock.release()
 
 
 def _folders(parent: Path, ours: Callable[[str], bool]) -> list[Path]:

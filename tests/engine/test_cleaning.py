@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bisect_env.engine.cleaning import remove, survey
+from filelock import FileLock
+
+from bisect_env.engine.cleaning import bundles, remove, survey
 from bisect_env.store.ids import new_trial_id
 
 
@@ -21,6 +23,32 @@ def test_what_a_run_left_goes_and_what_is_the_users_stays(tmp_path: Path) -> Non
     for item in items:
         assert remove(item, tmp_path) > 0
     assert all((tmp_path / name / "file").exists() for name in theirs)
+    assert survey(tmp_path, (), ()) == ()
+
+
+def test_fetched_wheels_go_unless_a_bundle_is_being_made_and_delivered_ones_stay(tmp_path: Path) -> None:
+    for name in (
+        "wheels/aa/x.whl",
+        "wheels/stamps.json",
+        "wheels/.lock",
+        "bundle/manifest.json",
+        "bundle/wheels/y.whl",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x" * 10 if name[-1] != "k" else "")
+    fetched, delivered = survey(tmp_path, (), ())
+    assert (fetched.kind, fetched.own_bytes, fetched.used) == ("fetched wheels", 20, False)
+    assert (delivered.kind, delivered.own_bytes, delivered.used) == ("delivered wheels", 10, True)
+    with FileLock(tmp_path / "wheels" / ".lock"):
+        assert remove(fetched, tmp_path) == 0 and (tmp_path / "wheels/aa/x.whl").exists()
+    assert remove(fetched, tmp_path) == 20 and [path.name for path in (tmp_path / "wheels").iterdir()] == [".lock"]
+    assert remove(delivered, tmp_path) == 0 and bundles(tmp_path) == (delivered,)
+
+
+def test_a_folder_of_the_users_that_is_called_wheels_stays(tmp_path: Path) -> None:
+    for name in ("wheels/mine.whl", "bundle/wheels/mine.whl"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("x")
     assert survey(tmp_path, (), ()) == ()
 
 
