@@ -91,9 +91,12 @@ class Connection:
 
     def _check(self, migrations: Sequence[str]) -> int:
         """The file's version, 0 when it is new."""
+        # In one transaction: between two of these, another process may make its tables.
+        self._db.execute("BEGIN")
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
         (owner,) = self._db.execute("PRAGMA application_id").fetchone()
         (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        self._db.execute("COMMIT")
         if owner != APPLICATION_ID and (owner or version or tables):
             found = "an SQLite database of another program"
             raise BadInput(self.path, "", found, "a store of bisect-env, or no file here; it was left as it is")
