@@ -313,9 +313,12 @@ def test_a_failed_trial_ends_although_another_thread_is_stuck(run: Run) -> None:
         """
         import threading
         protocol.AFTER_FAILURE_SECONDS = 0.3
+        begun = threading.Event()
         def failing(worker):
+            begun.wait()
             raise KeyError("gone")
         def stuck(worker):
+            begun.set()
             threading.Event().wait()
         trial.work([failing, stuck])
         """

@@ -52,7 +52,7 @@ def test_every_event_begins_the_count_anew(events: set[int]) -> None:
 def test_what_an_ended_child_used_is_counted() -> None:
     burn = """
 import resource, subprocess, sys
-subprocess.run([sys.executable, "-c", "sum(range(10**7))"])
+subprocess.run([sys.executable, "-c", "sum(range(5 * 10**7))"])
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime, flush=True)
 sys.stdin.read()
 """
