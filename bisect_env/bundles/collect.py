@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,6 +33,7 @@ from bisect_env.bundles.room import enough_room, make_folder, room_errors
 from bisect_env.bundles.sources import Source
 from bisect_env.bundles.stamps import Stamps
 from bisect_env.environments.records import Reason
+from bisect_env.environments.scratch import scratch
 from bisect_env.environments.uv import Uv
 from bisect_env.errors import BadInput, InfrastructureError
 from bisect_env.matrix.cells import Matrix
@@ -79,9 +79,8 @@ def bundle(order: Order, uv: Uv, reporter: Reporter, stop: threading.Event) -> B
         InfrastructureError: no room, no answer from an index, or another bundle is being made in one of the folders.
     """
     _refuse_base(order.matrix)
-    scratch = tempfile.TemporaryDirectory(prefix="bisect-env-")
-    with _held(order.folder, "--output"), _held(order.wheels, "--store"), scratch as name:
-        return _Bundling(order, uv, reporter, stop).make(Path(name))
+    with _held(order.folder, "--output"), _held(order.wheels, "--store"), scratch() as aside:
+        return _Bundling(order, uv, reporter, stop).make(aside)
 
 
 def _refuse_base(matrix: Matrix) -> None:
@@ -125,14 +124,14 @@ class _Bundling:
             raise BadInput("--output", str(self.order.folder), words, wanted)
         return found
 
-    def make(self, scratch: Path) -> Bundle:
-        resolved, own = self._resolve(scratch)
+    def make(self, aside: Path) -> Bundle:
+        resolved, own = self._resolve(aside)
         try:
             return self._made(resolved, own)
         finally:
             self.stamps.save()
 
-    def _resolve(self, scratch: Path) -> tuple[tuple[Resolved, ...], Resolved]:
+    def _resolve(self, aside: Path) -> tuple[tuple[Resolved, ...], Resolved]:
         cells, target = self.order.matrix.cells, self.order.target
         self.reporter.phase("resolve", len({cell.request.key for cell in cells}), 0)
         resolved = resolving.resolve_all(cells, target, self.uv, self.stop, self.reporter.resolved)
@@ -146,7 +145,7 @@ class _Bundling:
         if len(reasons) == len(resolved):
             first = f"no cell can be resolved for the target; the first: {reasons[0].message}"
             raise BadInput(self.order.matrix.path, "", first, "versions that have wheels for it")
-        own = resolving.resolve(tool.request(tool.own_wheel(scratch, self.uv)), (), target, self.uv, self.stop)
+        own = resolving.resolve(tool.request(tool.own_wheel(aside, self.uv)), (), target, self.uv, self.stop)
         if own.locked.unavailable is not None:
             raise InfrastructureError(f"bisect-env itself has no lock for it: {own.locked.unavailable.message}")
         return resolved, own

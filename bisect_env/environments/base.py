@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from bisect_env.environments.compiling import NETWORK, Compiler
 from bisect_env.environments.foundation import Base
 from bisect_env.environments.reasons import explain
 from bisect_env.environments.records import Interpreter, Lock, Reason, Unavailable
+from bisect_env.environments.scratch import scratch
 from bisect_env.environments.uv import Finished, Uv
 from bisect_env.environments.variants import cuda_of
 from bisect_env.errors import InfrastructureError
@@ -149,15 +149,15 @@ def _view(base: Base, uv: Uv) -> Iterator[tuple[Path, Path]]:
     another environment or on the system's packages; an externally managed base is not refused; and nothing,
     not even uv's lock file, is written into it.
     """
-    with tempfile.TemporaryDirectory(prefix="bisect-env-base-") as name:
-        venv = Path(name) / "view"
+    with scratch() as folder:
+        venv = folder / "view"
         made = uv.run(["venv", "--quiet", "--no-project", "--python", base.interpreter.path, venv], timeout=TIMEOUT)
         if not made.ok:
             raise InfrastructureError(f"no environment can be made from the base's Python: {made.stderr.strip()}")
         site = distributions.site_packages(venv)
         for found in base.distributions:
             _show(Path(found.metadata), site)
-        yield Path(name), venv / "bin" / "python"
+        yield folder, venv / "bin" / "python"
 
 
 def _show(metadata: Path, site: Path) -> None:

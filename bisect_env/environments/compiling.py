@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from bisect_env.environments.building import build_settings
 from bisect_env.environments.distributions import Pin
 from bisect_env.environments.records import Interpreter, Lock, Unavailable
 from bisect_env.environments.requirements import LockedLine
+from bisect_env.environments.scratch import scratch
 from bisect_env.environments.uv import Finished, Uv
 from bisect_env.matrix.cells import EnvironmentRequest, IndexChoice, digest
 
@@ -60,9 +60,9 @@ class Compiler:
         Raises InfrastructureError as :func:`reasons.explain` does.
         """
         index = replace(self.request.index, torch_backend=torch_backend)
-        with tempfile.TemporaryDirectory(prefix="bisect-env-") as name:
+        with scratch() as folder:
             try:
-                return _Compilation(self, index, Path(name)).lock(lines)
+                return _Compilation(self, index, folder).lock(lines)
             except _Failed as failed:
                 return failed.result
 
@@ -72,8 +72,8 @@ class Compiler:
         Answered from the cache that the resolution has filled. Raises InfrastructureError as :meth:`lock` does.
         """
         index = replace(self.request.index, torch_backend=lock.torch_backend)
-        with tempfile.TemporaryDirectory(prefix="bisect-env-") as name:
-            finished = _Compilation(self, index, Path(name)).pylock(lock.pins)
+        with scratch() as folder:
+            finished = _Compilation(self, index, folder).pylock(lock.pins)
         return finished.stdout if finished.ok else reasons.explain(finished)
 
 
