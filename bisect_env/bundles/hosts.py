@@ -48,8 +48,17 @@ def ask(python: Path, bundle: Path | None = None) -> str:
         # What a sitecustomize prints at every start comes first.
         return json.dumps(json.loads(told[told.index("{") :]), indent=1)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        words = (getattr(error, "stderr", "") or str(error)).strip().rpartition("\n")[2]
-        raise BadInput("--python", "", f"{python} does not answer: {words}", "a Python 3.8 or later") from error
+        raise BadInput("--python", "", f"{python} does not answer: {_why(error)}", "a Python 3.8 or later") from error
+
+
+def _why(error: Exception) -> str:
+    """The interpreter's last words where it had any; never the command line that asked it."""
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"nothing within {error.timeout:.0f} s"
+    if isinstance(error, subprocess.CalledProcessError):
+        said: str = (error.stderr or "").strip().rpartition("\n")[2]
+        return said or f"it ended with status {error.returncode} and said nothing"
+    return "it ran, and what it printed is no inventory" if isinstance(error, ValueError) else str(error)
 
 
 def own() -> tuple[Path, ...]:

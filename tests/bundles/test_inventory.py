@@ -59,7 +59,18 @@ def test_what_was_unbundled_is_told(wheels: Wheels, tmp_path: Path) -> None:
     assert told("--bundle", tmp_path / "dest")["wheels"] == []
 
 
-def test_what_is_no_python_is_refused(tmp_path: Path) -> None:
-    for path in (tmp_path / "nothing", Path("/bin/true")):
-        with pytest.raises(BadInput, match="does not answer"):
+def test_what_is_no_python_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sleeper = tmp_path / "sleeper"
+    sleeper.write_text("#!/bin/sh\nexec sleep 60\n")
+    sleeper.chmod(0o755)
+    monkeypatch.setattr(hosts, "PATIENCE", 0.3)
+    reasons = {
+        tmp_path / "nothing": "No such file",
+        Path("/bin/true"): "what it printed is no inventory",
+        Path("/bin/false"): "it ended with status 1 and said nothing",
+        sleeper: "nothing within 0 s",
+    }
+    for path, reason in reasons.items():
+        with pytest.raises(BadInput, match=f"does not answer: .*({reason})") as refused:
             hosts.ask(path)
+        assert "Command" not in str(refused.value)
