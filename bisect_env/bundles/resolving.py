@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from bisect_env.bundles import targets
@@ -15,6 +14,7 @@ from bisect_env.environments import locks
 from bisect_env.environments.compiling import Compiler
 from bisect_env.environments.records import Unavailable
 from bisect_env.environments.requirements import local_path
+from bisect_env.environments.side_by_side import side_by_side
 from bisect_env.environments.uv import Uv
 from bisect_env.matrix.cells import Cell, EnvironmentRequest
 
@@ -73,11 +73,4 @@ def resolve_all(
         done(resolved, time.monotonic() - began)
         return resolved
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        futures = [pool.submit(one, key) for key in requests]
-        try:
-            return tuple(future.result() for future in futures)
-        except BaseException:
-            stop.set()
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
+    return side_by_side(one, requests, AT_ONCE, stop)

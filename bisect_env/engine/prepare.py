@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from bisect_env.bundles.offline import Offline
 from bisect_env.engine import disk
 from bisect_env.engine.progress import Reporter
 from bisect_env.environments import building, locks, manifest, probe
 from bisect_env.environments.records import Environment, Lock, Unavailable
+from bisect_env.environments.side_by_side import side_by_side
 from bisect_env.environments.uv import Uv
 from bisect_env.matrix.cells import Cell, EnvironmentRequest, Limits
 from bisect_env.store.database import Store
 
-Result = TypeVar("Result")
 RESOLVERS = 4
 BUILDERS = 2
 """A build is bound by the network and the disk; more at once gain nothing and make a slow disk slower."""
@@ -72,7 +70,7 @@ def resolve(
         reporter.resolved(label, result, seconds)
         return key, result
 
-    found.update(_side_by_side(one, missing, RESOLVERS, stop))
+    found.update(side_by_side(one, missing, RESOLVERS, stop))
     return found
 
 
@@ -135,7 +133,7 @@ def build(
         reporter.built(label, result, seconds)
         return address, result
 
-    ready.update(_side_by_side(one, missing, BUILDERS, stop))
+    ready.update(side_by_side(one, missing, BUILDERS, stop))
     # Imports are probed one at a time: torch's takes seconds of CPU, and side by side they would time out for nothing.
     for address, result in list(ready.items()):
         if isinstance(result, Environment) and not stop.is_set():
@@ -149,17 +147,3 @@ def build(
 def _may_have_changed(request: EnvironmentRequest) -> bool:
     """Whether the lock rests on something outside the index that nobody tells us about: a base, a local tree."""
     return request.base is not None or any("file://" in line for line in request.requirements)
-
-
-def _side_by_side(
-    one: Callable[[str], tuple[str, Result]], keys: Iterable[str], workers: int, stop: threading.Event
-) -> dict[str, Result]:
-    """``one`` of each key in a few threads. An error or Ctrl-C stops the others before it is passed on."""
-    with ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(one, key) for key in keys]
-        try:
-            return dict(future.result() for future in futures)
-        except BaseException:
-            stop.set()
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise

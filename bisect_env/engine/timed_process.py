@@ -10,11 +10,11 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from bisect_env.engine.grouping import Entrant, starts
-from bisect_env.engine.trialing import Bench, cache_to_copy, trial_folder
+from bisect_env.engine.trialing import Bench, cache_to_copy, spec_of, trial_folder
 from bisect_env.matrix.cells import Condition
 from bisect_env.trials import machine, runner
 from bisect_env.trials.isolation import Folders
-from bisect_env.trials.records import Device, Outcome, Side, TrialRecord, TrialSpec
+from bisect_env.trials.records import Device, Outcome, Side, TrialRecord
 from bisect_env.trials.watchdog import END, EventsWatch
 from bisect_env.verdicts.throughput import WARMED
 
@@ -70,23 +70,13 @@ class TimedProcess:
         if warmed:
             condition = Condition.of({**condition.as_dict(), "mitigation": "warmup"})
         self._warmed, self._turns, self._next, self._pid = warmed, folder / "turns", 0, None
-        spec = TrialSpec(
-            id=folder.name,
-            environment=entrant.environment.lock.address,
-            python=entrant.environment.python,
-            pycache=entrant.environment.folder / "pycache",
-            reproducer=bench.reproducer,
+        cell, environment = entrant.cell, entrant.environment
+        spec = replace(
+            spec_of(
+                bench, cell, environment, folder, Side.ROUNDS, self._seed, self._silence, self._devices, self._cores
+            ),
             condition=condition,
-            side=Side.ROUNDS,
-            seed=self._seed,
-            folder=folder,
-            limits=bench.matrix.limits,
-            silence=self._silence,
-            variables=entrant.cell.variables,
-            pass_env=bench.matrix.pass_env,
-            devices=self._devices,
-            cores=self._cores,
-            warm_cache=cache_to_copy(bench, entrant.cell, entrant.environment),
+            warm_cache=cache_to_copy(bench, cell, environment),
             turns=self._turns,
             at_once=self._at_once,
         )

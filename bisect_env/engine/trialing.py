@@ -18,7 +18,7 @@ from bisect_env.matrix.cells import Cell, Matrix, digest
 from bisect_env.store.database import Store
 from bisect_env.store.ids import new_trial_id
 from bisect_env.trials import caches, gpu, machine, runner
-from bisect_env.trials.records import Outcome, Reproducer, Side, TrialRecord, TrialSpec
+from bisect_env.trials.records import Device, Outcome, Reproducer, Side, TrialRecord, TrialSpec
 from bisect_env.trials.sharing import Company, Stay, alone
 
 BESIDE_OTHERS = "out of device memory beside other trials of this run, which says nothing about the cell alone"
@@ -169,31 +169,51 @@ def trial_folder(bench: Bench) -> Iterator[Path]:
         bench.store.clear_in_flight(trial_id)
 
 
+def spec_of(
+    bench: Bench,
+    cell: Cell,
+    environment: Environment,
+    folder: Path,
+    side: Side,
+    seed: int,
+    silence: float,
+    devices: tuple[Device, ...],
+    cores: tuple[int, ...],
+) -> TrialSpec:
+    """A trial of the cell with a cold cache and nothing beside it; ``folder`` is its own and named by its id."""
+    return TrialSpec(
+        id=folder.name,
+        environment=environment.lock.address,
+        python=environment.python,
+        pycache=environment.folder / "pycache",
+        reproducer=bench.reproducer,
+        condition=cell.condition,
+        side=side,
+        seed=seed,
+        folder=folder,
+        limits=bench.matrix.limits,
+        silence=silence,
+        variables=cell.variables,
+        pass_env=bench.matrix.pass_env,
+        devices=devices,
+        cores=cores,
+    )
+
+
 def _execute(
     bench: Bench, trial: Trial, folder: Path, warm_cache: Path | None = None, keep: bool = False
 ) -> TrialRecord:
     cell = trial.slot.cell
     with _gpus(bench, trial) as stay:
-        spec = TrialSpec(
-            id=folder.name,
-            environment=trial.environment.lock.address,
-            python=trial.environment.python,
-            pycache=trial.environment.folder / "pycache",
-            reproducer=bench.reproducer,
-            condition=cell.condition,
-            side=trial.slot.side,
-            seed=seed_of(bench.settings.seed, cell, trial.slot.index),
-            folder=folder,
-            limits=bench.matrix.limits,
-            silence=trial.silence,
-            variables=cell.variables,
-            pass_env=bench.matrix.pass_env,
-            devices=stay.devices,
-            cores=trial.place.cores,
+        spec = replace(
+            spec_of(
+                bench, cell, trial.environment, folder, trial.slot.side,
+                seed_of(bench.settings.seed, cell, trial.slot.index), trial.silence, stay.devices, trial.place.cores,
+            ),
             warm_cache=warm_cache,
             only_repeat=trial.only_repeat,
             at_once=bench.matrix.at_once,
-        )
+        )  # fmt: skip
         before = gpu.health(stay.devices)
         record = runner.run(spec, bench.stop, facts=machine.facts, keep=keep)
         host = record.host + tuple((f"{key} before", value) for key, value in before) + gpu.health(stay.devices)
