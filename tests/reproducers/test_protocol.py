@@ -92,11 +92,14 @@ def test_in_turn_a_failure_ends_what_comes_after(run: Run) -> None:
 def test_no_thread_ends_before_all_have_done_their_work(run: Run) -> None:
     ran = run(
         """
+        begun = threading.Event()              # a thread still on its way out of `meet` would be stopped
         def failing(worker):
             worker.meet()
+            begun.wait()
             raise KeyError("at once")
         def late(worker):
             worker.meet()
+            begun.set()
             while not worker.stopping:
                 time.sleep(0.001)
             time.sleep(0.2)
