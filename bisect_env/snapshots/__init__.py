@@ -1,0 +1,1 @@
+"""What an environment is, read from whatever people have in hand, and how two of them differ."""
