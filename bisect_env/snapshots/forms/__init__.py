@@ -1,1 +1,1 @@
-"""One file a form: `recognise` tells by the content how likely it is this form, `read` makes a snapshot of it."""
+"""The forms people have their environments in: one file each, recognised by what stands in it."""
