@@ -1,0 +1,35 @@
+"""What a bisection tells whoever is watching, besides what the engine tells: empty hooks again."""
+
+from __future__ import annotations
+
+from bisect_env.bisection.records import Levels, Observation, Stage
+from bisect_env.engine.progress import Reporter as EngineReporter
+
+
+class Reporter(EngineReporter):
+    """Silent; subclasses override what they show. Except for builds, all hooks are called from one thread.
+
+    Of the engine's hooks ``resolving``, ``resolved``, ``building``, ``built``, ``trial_started`` (``number`` within its
+    batch), ``trial_ended`` and ``note`` are called too.
+    """
+
+    def stage(self, stage: Stage, suspects: tuple[str, ...]) -> None:
+        """A stage begins: names of the factors, the versions or the commits that it searches."""
+
+    def batch_started(self, stage: Stage, point: Levels, size: int) -> None:
+        """So many trials are about to run in this mixed environment."""
+
+    def batch_ended(self, observation: Observation) -> None:
+        """They have ended, or the point cannot be tested."""
+
+    def posterior(self, stage: Stage, suspects: tuple[tuple[str, float], ...], confidence: float) -> None:
+        """Probability of each suspect, the likeliest first, ``none of these`` among them; of ``confidence`` it stops.
+
+        After every batch, and when a stage begins.
+        """
+
+    def spent(self, trials: int, builds: int, seconds: float) -> None:
+        """Of the whole bisection so far, an interrupted one's earlier parts included."""
+
+    def remaining(self, seconds: float | None) -> None:
+        """About how long the present stage still takes, by the trials and builds so far; None: not known yet."""
