@@ -8,6 +8,7 @@ the drafter and the batch's number only, so the losses of both can be compared.
 from __future__ import annotations
 
 import queue
+import random
 import threading
 from typing import Any
 
@@ -70,7 +71,7 @@ class Targets:
     def __init__(
         self, trial: Trial, size: plan.Size, layout: Topology, lanes: list[Lane], dtype: torch.dtype, repeat: int
     ) -> None:
-        self.trial, self.layout, self.seed = trial, layout, (trial.seed * 1000 + repeat) * 10**9
+        self.trial, self.layout, self.repeat = trial, layout, repeat
         # One target, as often as there are GPUs for it: a batch is the same whoever makes it.
         self.targets = [Target(size, trial.seed, lane, dtype) for lane in lanes]
         drafters = range(len(layout.drafters))
@@ -116,7 +117,8 @@ class Targets:
             return lane.receive(*handed)
 
     def _seed(self, drafter: int, number: int) -> int:
-        return self.seed + drafter * 10**6 + number
+        # Mixed, not added up: a matrix gives seeds of up to 31 bits, and a generator takes 64.
+        return random.Random(f"{self.trial.seed} {self.repeat} {drafter} {number}").getrandbits(63)
 
     def _run(self, index: int) -> None:
         sources, room = self.layout.sources, self._room[index]

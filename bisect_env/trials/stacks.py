@@ -117,7 +117,9 @@ def dump(process: Process, family: Sequence[psutil.Process], path: str, speaks: 
     found = []
     if asked:
         process.collect(quiet=0.3, timeout=3.0)
-        found.append(process.capture.since(length).strip())
+        if process.capture.length == length:
+            process.collect(quiet=1.5, timeout=1.5)
+        found.append(process.capture.since(length).strip() or "\n".join(_silence(pid) for pid in asked))
     py_spy = shutil.which("py-spy", path=path)
     for child in family:
         if py_spy and child.pid not in asked and _is_python(child):
@@ -147,6 +149,19 @@ def _line(path: Path) -> str:
 def _handles(pid: int, number: signal.Signals, otherwise: bool) -> bool:
     found = re.search(r"^SigCgt:\s*([0-9a-f]+)", _line(Path(f"/proc/{pid}/status")), re.MULTILINE)
     return bool(int(found[1], 16) >> (number - 1) & 1) if found else otherwise
+
+
+def _silence(pid: int) -> str:
+    """Why a process has not answered SIGUSR1, as far as the kernel tells."""
+    bit = 1 << (signal.SIGUSR1 - 1)
+    status = _line(Path(f"/proc/{pid}/status"))
+    masks = dict(re.findall(r"^(ShdPnd|SigPnd):\s*([0-9a-f]+)", status, re.MULTILINE))
+    pending = any(int(mask, 16) & bit for mask in masks.values())
+    tasks = [_line(task / "status") for task in Path(f"/proc/{pid}/task").glob("*")]
+    blocked = [found for task in tasks if (found := re.search(r"^SigBlk:\s*([0-9a-f]+)", task, re.MULTILINE))]
+    count = sum(bool(int(found[1], 16) & bit) for found in blocked)
+    taken = "is still pending" if pending else "was taken"
+    return f"no Python stacks of process {pid}: SIGUSR1 {taken}, {count} of {len(blocked)} threads block it"
 
 
 def _is_python(process: psutil.Process) -> bool:

@@ -107,6 +107,14 @@ def test_the_incidents_targets_feed_the_drafters(tmp_path: Path, side: str) -> N
     assert len(losses(events)) == 2
 
 
+@pytest.mark.parametrize("topology", ["drafters", "incident"])
+def test_the_largest_seed_that_a_matrix_gives(tmp_path: Path, topology: str) -> None:
+    chosen = {"side": "serial", "pattern": "mixed", "repeats": 2, "seed": 2**31 - 1, "topology": topology}
+    status, events, errors = dflash(tmp_path / topology, **chosen)
+    assert status == 0, errors
+    assert of(events, "repeat")[-1]["resets"] == 1
+
+
 def test_a_mitigation_of_the_configuration_holds_in_each_thread(tmp_path: Path) -> None:
     status, events, errors = dflash(tmp_path / "m", side="serial", mitigation="per-thread-config", recompile_limit=21)
     assert status == 0, errors

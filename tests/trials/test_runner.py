@@ -133,6 +133,20 @@ def test_a_deadlock_with_the_stacks_of_all_threads(tmp_path: Path) -> None:
     assert not running("trial-" + tmp_path.name)
 
 
+@pytest.mark.parametrize(("how", "why"), [("block", "is still pending, 2 of 2 threads"), ("take", "was taken, 0 of 2")])
+def test_a_hang_without_stacks_says_why(tmp_path: Path, how: str, why: str) -> None:
+    body = f"""
+    import signal
+    signal.signal(signal.SIGUSR1, lambda number, frame: None)
+    if {how!r} == "block":
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    threading.Thread(target=threading.Event().wait).start()
+    """
+    record = run_script(tmp_path, body)
+    assert record.outcome is Outcome.HANG
+    assert "no Python stacks of process" in record.stacks and why in record.stacks
+
+
 def test_signals_that_parents_block_or_ignore_are_not_the_trials(tmp_path: Path) -> None:
     body = """
     import signal
