@@ -24,6 +24,7 @@ def test_every_shipped_file_is_tested_here() -> None:
         "incident",
         "mitigations",
         "two-gpus",
+        "two-gpus-mitigations",
     }
 
 
@@ -109,3 +110,9 @@ def test_two_gpus() -> None:
 def test_each_says_which_question_it_answers(name: str) -> None:
     text = (shipped.matrices_folder() / f"{name}.yaml").read_text(encoding="utf-8")
     assert text.startswith("# Question: ")
+
+
+def test_the_cell_without_a_mitigation_is_the_same_in_both_files_on_two_gpus() -> None:
+    there = {cell.key for cell in matrix("two-gpus").cells}
+    plain = [cell for cell in matrix("two-gpus-mitigations").cells if dict(cell.levels)["mitigation"] == "none"]
+    assert len(plain) == 2 and all(cell.key in there for cell in plain)
