@@ -74,6 +74,9 @@ class Snapshot:
     unread: tuple[Unread, ...] = ()
     ranges: tuple[str, ...] = ()
     """Requirements that are no exact version, with extras and markers: to be resolved, as of a date."""
+    partial: bool = False
+    """The form lists some distributions only (torch's collect_env, requirements): one that is not there may be
+    installed all the same, and its absence is no difference."""
 
     def of(self, name: str) -> tuple[Distribution, ...]:
         """The distributions of this name, in any spelling; two when pip and conda disagree."""
