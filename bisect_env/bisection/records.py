@@ -14,7 +14,9 @@ GOOD, BAD = "good", "bad"
 """The two levels of a factor. Along versions and commits a level is the version or the commit itself."""
 
 Levels = tuple[tuple[str, str], ...]
-"""Factor (or distribution) and its level, sorted: one mixed environment. What is not named is at ``good``."""
+"""One mixed environment: factors and their levels, sorted. What is not named is at ``good``.
+
+A member of a group that was split is ``GROUP/MEMBER``."""
 
 
 class Measure(StrEnum):
@@ -77,8 +79,8 @@ class Specification:
     """Trials side by side."""
     batch: int | None = None
     """Trials a batch; None: chosen by information per second."""
-    confirm: int = 20
-    """Most confirming trials of each side."""
+    confirm: int | None = None
+    """Most confirming trials of each arm; None: by the failure rate that the search has seen."""
     commits: tuple[tuple[str, str], ...] = ()
     """Distribution and its source repository, a local clone or a git URL, where the commit is to be found too."""
     prereleases: bool = False
@@ -114,9 +116,10 @@ class Observation:
     skipped: str = ""
     """Why this point cannot be tested at all; empty when it could."""
     signatures: tuple[tuple[str, int], ...] = ()
-    """Signature as text and in how many trials it was the primary one, the question's own included."""
-    build_seconds: float = 0.0
-    trial_seconds: float = 0.0
+    """Signature as text and in how many trials it was seen, in any thread, the question's own included."""
+    build_seconds: float | None = None
+    """None when nothing was built."""
+    trial_seconds: float | None = None
     """Mean of one trial."""
     trials: tuple[str, ...] = ()
     """Ids in the store."""

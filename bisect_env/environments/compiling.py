@@ -98,6 +98,10 @@ class _Compilation:
             config = self.folder / "uv.toml"
             config.write_text(settings, encoding="utf-8")
             refreshed += ["--config-file", str(config)]
+        if self.request.overrides:
+            overrides = self.folder / "overrides.txt"
+            overrides.write_text("\n".join(self.request.overrides), encoding="utf-8")
+            refreshed += ["--overrides", str(overrides)]
         text = self._dated([*FORMAT, *refreshed], "\n".join(lines))
         locked = requirements.lines_of(text)
         pins = self._pins(locked)

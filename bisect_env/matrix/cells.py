@@ -100,6 +100,8 @@ class EnvironmentRequest:
     """Distributions whose deviation from the base (or from its pins) the matrix accepts; the table marks the cell."""
     build_requirements: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """For source distributions: distribution name and what must be installed to build it."""
+    overrides: tuple[str, ...] = ()
+    """Requirement lines that hold whatever any distribution requires: for mixes that break an exact pin."""
 
     @property
     def key(self) -> str:
@@ -115,6 +117,9 @@ class EnvironmentRequest:
         identity = asdict(self)
         for name in ("urls", "find_links"):
             identity["index"][name] = [stripped(url) for url in getattr(self.index, name)]
+        if not self.overrides:
+            # Requests had none once: what is stored of those must still be found.
+            del identity["overrides"]
         return identity
 
 
