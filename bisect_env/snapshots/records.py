@@ -77,6 +77,8 @@ class Snapshot:
     partial: bool = False
     """The form lists some distributions only (torch's collect_env, requirements): one that is not there may be
     installed all the same, and its absence is no difference."""
+    covered: tuple[str, ...] = ("*",)
+    """Which variables ``variables`` would hold if they were set, as patterns (fnmatch); of others nothing is known."""
 
     def of(self, name: str) -> tuple[Distribution, ...]:
         """The distributions of this name, in any spelling; two when pip and conda disagree."""
