@@ -14,9 +14,6 @@ from bisect_env.environments import variants
 from bisect_env.environments.distributions import same_version
 from bisect_env.snapshots.records import Distribution, Snapshot
 
-CUDA = "CUDA variant"
-"""Name of the change of torch's variant. No distribution can have it: it has a space."""
-
 INTERPRETER = frozenset({"python", "python-abi"})
 """What conda lists as packages and is compared as the Python."""
 UNFROZEN = frozenset({"distribute", "pip", "setuptools", "wheel"})
@@ -28,7 +25,7 @@ _HASH = re.compile(r"#.*?\b(sha\d+=[0-9a-f]+)")
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that differs: a distribution, torch's CUDA variant, a variable."""
+    """One thing that differs: a distribution, a variable."""
 
     name: str
     good: str | None
@@ -49,9 +46,11 @@ class Compared:
     """The distributions of two snapshots, side by side."""
 
     changes: tuple[Change, ...]
-    """By name; torch's CUDA variant is one of them where both sides tell it."""
+    """By name. Torch is one of them, with equal versions, where only its CUDA variant differs."""
     notes: tuple[str, ...]
     """What could not be compared, and why."""
+    variants: tuple[str, str] | None = None
+    """Torch's CUDA variant on each side, where both tell it and it differs."""
 
 
 def compare(good: Snapshot, bad: Snapshot) -> Compared:
@@ -73,8 +72,10 @@ def compare(good: Snapshot, bad: Snapshot) -> Compared:
         notes += more
         for each in covered:
             changes.append(_change(each.name, *((each, None) if here is ours else (None, each))))
-    changes += _variant(good, bad)
-    return Compared(tuple(sorted(changes, key=lambda change: change.name)), tuple(notes))
+    builds = _builds(good, bad)
+    if builds is not None and all(change.name != "torch" for change in changes):
+        changes.append(_change("torch", ours["torch"], theirs["torch"]))
+    return Compared(tuple(sorted(changes, key=lambda change: change.name)), tuple(notes), builds)
 
 
 def variant_of(snapshot: Snapshot) -> str | None:
@@ -198,19 +199,20 @@ def _covered(
         return [], _unlisted(alone, snapshot, f"{other.origin} ({other.form}) does not list everything")
     ranged, unread = set(_names(other.ranges)), {_first_name(each.text) for each in other.unread}
     conda = any(each.manager == "conda" for each in other.distributions)
-    reasons = {
-        f"{other.origin} has only a range for it": lambda each: each.name in ranged,
-        f"{other.origin} has a line on it that could not be read": lambda each: each.name in unread,
-        f"{other.origin} does not list what conda installs": lambda each: each.manager == "conda" and not conda,
-        "pip freeze leaves them out": lambda each: each.name in UNFROZEN and "freeze" in other.form,
-    }
-    covered, apart = [], dict[str, list[Distribution]]()
+    covered, apart = list[Distribution](), dict[str, list[Distribution]]()
     for each in alone:
-        why = next((reason for reason, applies in reasons.items() if applies(each)), None)
-        if why is None:
-            covered.append(each)
+        if each.name in ranged:
+            why = f"{other.origin} has only a range for it"
+        elif each.name in unread:
+            why = f"{other.origin} has a line on it that could not be read"
+        elif each.manager == "conda" and not conda:
+            why = f"{other.origin} does not list what conda installs"
+        elif each.name in UNFROZEN and "freeze" in other.form:
+            why = "pip freeze leaves them out"
         else:
-            apart.setdefault(why, []).append(each)
+            covered.append(each)
+            continue
+        apart.setdefault(why, []).append(each)
     return covered, [note for why, several in apart.items() for note in _unlisted(several, snapshot, why)]
 
 
@@ -234,9 +236,8 @@ def _first_name(text: str) -> str:
     return "" if match is None else canonicalize_name(match[0])
 
 
-def _variant(good: Snapshot, bad: Snapshot) -> list[Change]:
-    """Torch's variant as a change of its own, so that its level can be asked of an index without labels."""
+def _builds(good: Snapshot, bad: Snapshot) -> tuple[str, str] | None:
     if not good.of("torch") or not bad.of("torch"):
-        return []
+        return None
     one, other = variant_of(good), variant_of(bad)
-    return [Change(CUDA, one, other)] if one is not None and other is not None and one != other else []
+    return (one, other) if one is not None and other is not None and one != other else None

@@ -8,9 +8,7 @@ from enum import StrEnum
 
 from packaging.version import InvalidVersion, Version
 
-from bisect_env.matrix.cells import Condition
 from bisect_env.snapshots import grouping, surroundings
-from bisect_env.snapshots.changes import CUDA as CUDA
 from bisect_env.snapshots.changes import Change as Change
 from bisect_env.snapshots.changes import compare
 from bisect_env.snapshots.records import Distribution, Snapshot, Target, this_host
@@ -30,7 +28,7 @@ class Kind(StrEnum):
     VARIABLE = "variable"
     CACHE = "cache"
     CONDITION = "condition"
-    """How trials run: threads, the reproducer's own options."""
+    """How trials run: threads, the reproducer's own options. Of no snapshot, but of what a bisection is asked."""
 
 
 @dataclass(frozen=True)
@@ -116,12 +114,12 @@ def difference(
         absent = _held(members, missing, good, bad)
         held += absent
         if not absent:
-            factors.append(of_members(members))
+            factors.append(of_members(members, variants=compared.variants))
             cleared.add(names[0])
     followers = []
     for name, leads in groups.followers:
         change = by_name[name]
-        free = tuple(_name(by_name[lead]) for lead in leads if lead in cleared)
+        free = tuple(lead for lead in leads if lead in cleared)
         absent = _held((change,), missing, good, bad)
         if free and not absent:
             followers.append(Follower(change, free))
@@ -137,35 +135,21 @@ def difference(
     )
 
 
-def of_members(members: Sequence[Change], kind: Kind = Kind.DISTRIBUTION) -> Factor:
-    """The factor of changes that move together; its name and levels are those of the first."""
+def of_members(
+    members: Sequence[Change], kind: Kind = Kind.DISTRIBUTION, variants: tuple[str, str] | None = None
+) -> Factor:
+    """The factor of changes that move together; its name and levels are those of the first.
+
+    ``variants`` are torch's CUDA variants, which its levels then show as far as its versions do not.
+    """
     first = members[0]
-    levels = [first.good, first.bad]
-    variant = next((each for each in members if each.name == CUDA), None)
-    if variant is not None and variant is not first and levels[0] is not None and levels[1] is not None:
-        told = (variant.good or "", variant.bad or "")
-        levels = [
-            level if level.endswith(f"+{label}") else f"{level} ({label})"
-            for level, label in zip((levels[0], levels[1]), told, strict=True)
-        ]
-    return Factor(_name(first), kind, levels[0], levels[1], tuple(members))
-
-
-def conditions(good: Condition, bad: Condition) -> tuple[Factor, ...]:
-    """The factors in which two ways to run trials differ: threads, compile cache, the reproducer's own options."""
-    ours, theirs = good.as_dict(), bad.as_dict()
-    found = []
-    for key in sorted(ours.keys() | theirs.keys()):
-        one, other = (None if key not in side else str(side[key]) for side in (ours, theirs))
-        if one != other:
-            cache = key == "cache"
-            name = surroundings.CACHE if cache else key
-            found.append(of_members((Change(name, one, other),), Kind.CACHE if cache else Kind.CONDITION))
-    return tuple(found)
-
-
-def _name(first: Change) -> str:
-    return "torch" if first.name == CUDA else first.name
+    good, bad = first.good, first.bad
+    if variants is not None and first.name == "torch" and good is not None and bad is not None:
+        good, bad = (
+            level if level.endswith(f"+{variant}") else f"{level} ({variant})"
+            for level, variant in zip((good, bad), variants, strict=True)
+        )
+    return Factor(first.name, kind, good, bad, tuple(members))
 
 
 def _requires(changes: Iterable[Change], side: Snapshot, pins: Pins) -> Mapping[str, Sequence[str] | None]:
@@ -235,7 +219,7 @@ def _of_unknown_pins(changes: Sequence[Change], pins: Pins, good: Snapshot, bad:
     """Torch's requirements decide over most of a group, and where they are not known a rule does."""
     torch = [each for side in (good, bad) for each in _changed(changes, side) if each.name == "torch"]
     if all(pins(each) is not None for each in torch) or not any(
-        grouping.in_family(change.name) and change.name not in ("torch", CUDA) for change in changes
+        grouping.in_family(change.name) and change.name != "torch" for change in changes
     ):
         return ""
     return "the requirements of torch are not known here, so its family was put together by name"

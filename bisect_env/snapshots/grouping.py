@@ -26,7 +26,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from bisect_env.environments import variants
-from bisect_env.snapshots.changes import CUDA, Change
+from bisect_env.snapshots.changes import Change
 
 TRITON = frozenset({"triton", "triton-windows", "pytorch-triton", "pytorch-triton-rocm", "pytorch-triton-xpu"})
 """Triton, and what stands in for it."""
@@ -69,11 +69,11 @@ def active(lines: Mapping[str, Sequence[str] | None], environment: Mapping[str, 
 
 def in_family(name: str) -> bool:
     """True for what is built for one torch."""
-    return name in TRITON or name in variants.FAMILY or _LIBRARY.fullmatch(name) is not None or name == CUDA
+    return name in TRITON or name in variants.FAMILY or _LIBRARY.fullmatch(name) is not None
 
 
 def grouped(changes: Sequence[Change], good: Requirements, bad: Requirements) -> Groups:
-    """The changed distributions (and torch's variant) in groups. Symmetric: exchanging the sides changes nothing."""
+    """The changed distributions in groups. Symmetric: exchanging the sides changes nothing."""
     by_name = {change.name: change for change in changes}
     joined = _Joined(by_name)
     for one, other in _ties(by_name, good, bad):
@@ -104,7 +104,7 @@ class _Joined:
     """Sets that are joined; each is known by its smallest name."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._set = {name: (name,) for name in names}
+        self._set: dict[str, tuple[str, ...]] = {name: (name,) for name in names}
 
     def of(self, name: str) -> str:
         return self._set[name][0]
@@ -175,18 +175,16 @@ def _equality(requirement: Requirement) -> bool:
 
 
 def _family(by_name: Mapping[str, Change], good: Requirements, bad: Requirements) -> Iterable[tuple[str, str]]:
-    """Torch's variant with torch, or, where that is the only change of torch's, with the libraries of the variant.
+    """Torch with all of its family, where its requirements are not known on a side that has it.
 
-    All of the family where torch's requirements are not known on a side that has it, or torch itself is the same.
+    Neither are they where only its variant differs: what an index says of ``2.11.0`` is true of one of the two builds.
     """
     torch = by_name.get("torch")
-    known = torch is not None and (torch.good is None or "torch" in good) and (torch.bad is None or "torch" in bad)
-    head = "torch" if torch is not None else CUDA
-    if head not in by_name:
+    if torch is None:
         return
-    for name in by_name:
-        if name == CUDA or (not known and in_family(name)):
-            yield head, name
+    unknown = (torch.good is not None and "torch" not in good) or (torch.bad is not None and "torch" not in bad)
+    if unknown or torch.good == torch.bad:
+        yield from (("torch", name) for name in by_name if in_family(name))
 
 
 def _required(by_name: Mapping[str, Change], good: Requirements, bad: Requirements) -> dict[str, set[str]]:
@@ -226,7 +224,7 @@ def _ordered(members: Sequence[str], required: Mapping[str, set[str]]) -> tuple[
 
     def rank(name: str) -> tuple[bool, bool, int, str]:
         brings = sum(name in required[other] for other in inside)
-        return name not in ("torch", CUDA), bool(required[name] & inside), -brings, name
+        return name != "torch", bool(required[name] & inside), -brings, name
 
     first = min(members, key=rank)
     return (first, *(name for name in sorted(members) if name != first))
