@@ -96,6 +96,10 @@ class Target:
     """As ``sys.platform``: ``linux``, ``darwin``, ``win32``."""
     machine: str
     """As ``platform.machine()``: ``x86_64``, ``aarch64``."""
+    extras: frozenset[str] = frozenset()
+    """Extras of the project that were installed, for lock files; normalised."""
+    groups: frozenset[str] | None = None
+    """Dependency groups that were installed, for lock files; None: those that are by default."""
 
     def environment(self) -> dict[str, str]:
         """The variables of PEP 508's markers, without ``platform_release`` and ``platform_version``: nobody knows."""

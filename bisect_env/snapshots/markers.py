@@ -1,0 +1,103 @@
+"""Whether what a file asks for under a condition is asked for on a host."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from collections.abc import Set as AbstractSet
+from functools import cache
+
+from packaging.markers import Marker
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from bisect_env.snapshots.records import Target
+
+_UNKNOWN = re.compile(r"\bplatform_(?:release|version)\b")
+_LONGEST = 20_000
+
+
+class Undecided(ValueError):
+    """A marker that is not valid, or that asks for what is not known of the host; says which."""
+
+
+def applies(marker: str, host: Target, extras: Collection[str] = ()) -> bool:
+    """Whether a marker of PEP 508 holds on ``host``; an ``extra == "name"`` in it when ``name`` is in ``extras``.
+
+    Raises Undecided.
+    """
+    if _UNKNOWN.search(marker) is not None:
+        raise Undecided("depends on the kernel, which is not known of the host")
+    # A requirement has one extra at a time in the standard, an installation has many: each is decided here.
+    decided = _EXTRA.sub(lambda match: _constant((match[3] in extras) == (match[1] == "==")), marker)
+    return _evaluated(decided, host)
+
+
+def applies_to_lock(marker: str, host: Target, groups: Collection[str]) -> bool:
+    """Whether a marker of PEP 751 holds: it may ask for ``extras`` and ``dependency_groups``. Raises Undecided."""
+    if _UNKNOWN.search(marker) is not None:
+        raise Undecided("depends on the kernel, which is not known of the host")
+    variables: dict[str, str | AbstractSet[str]] = {
+        **host.environment(),
+        "extras": frozenset(host.extras),
+        "dependency_groups": frozenset(groups),
+    }
+    try:
+        return _parsed(marker).evaluate(variables, context="lock_file")
+    except (ValueError, RecursionError, KeyError) as error:
+        raise Undecided(_words(error)) from None
+
+
+_EXTRA = re.compile(r"""\bextra\s*(==|!=)\s*(["'])([^"']*)\2""")
+
+
+def _constant(value: bool) -> str:
+    return "python_version >= '0'" if value else "python_version < '0'"
+
+
+@cache
+def _parsed(marker: str) -> Marker:
+    if len(marker) > _LONGEST:
+        raise Undecided("longer than any marker")
+    try:
+        return Marker(marker)
+    except (ValueError, RecursionError) as error:
+        raise Undecided(_words(error)) from None
+
+
+def _evaluated(marker: str, host: Target) -> bool:
+    try:
+        return _parsed(marker).evaluate({**host.environment()})
+    except (ValueError, RecursionError, KeyError) as error:
+        raise Undecided(_words(error)) from None
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, Undecided):
+        return str(error)
+    return f"no marker that can be evaluated ({(str(error).splitlines() or [type(error).__name__])[0][:200]})"
+
+
+def fitting(requires_python: str | None, host: Target) -> tuple[Target, str]:
+    """The host to evaluate a lock's markers for, and a sentence that says which.
+
+    It is ``host``, unless ``requires_python`` rules its Python out: then with the lowest version that is allowed.
+    Raises ValueError: ``requires_python`` is no version range, or allows no Python 3.
+    """
+    allowed = SpecifierSet(requires_python or "")
+    where = f"on {host.platform} {host.machine}"
+    if allowed.contains(host.environment()["python_full_version"], prereleases=True):
+        return host, f"What it holds only under a condition was decided for Python {host.python} {where}."
+    lowest = [each.version.removesuffix(".*") for each in allowed if each.operator in (">=", "==", "~=", "===")]
+    candidates = sorted(
+        {*(f"3.{minor}.0" for minor in range(40)), *(str(Version(each)) for each in lowest)}, key=Version
+    )
+    python = next((each for each in candidates if allowed.contains(each, prereleases=True)), None)
+    if python is None:
+        raise ValueError(f"{requires_python} allows no Python 3")
+    chosen = Target(python, host.platform, host.machine, host.extras, host.groups)
+    sentence = (
+        f"What it holds only under a condition was decided for Python {python} {where}, the lowest Python that it is "
+        f"for ({requires_python}): {host.python} is none of them."
+    )
+    return chosen, sentence
