@@ -1,0 +1,96 @@
+"""How a bisection's factors, mixed environments and figures are written in its report, its plan and its live view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bisect_env.bisection.records import BAD, GOOD, Levels, Observation
+from bisect_env.matrix.urls import names_secret
+from bisect_env.report.rows import cut
+from bisect_env.snapshots.factors import Factor, Kind
+from bisect_env.verdicts.records import percent
+
+NAMED = 3
+"""Factors of a mixed environment that are named; more are counted."""
+HIDDEN, UNSET = "***", "unset"
+VERSION = 60
+"""Most characters of a level."""
+
+
+def probability(value: float) -> str:
+    """As text, never as certain: ``97 %``, ``over 99 %``, ``below 1 %``."""
+    if value >= 0.995:
+        return "over 99 %"
+    return percent(value) if value >= 0.01 else "below 1 %"
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """``1 trial``, ``2 trials``, ``3 batches``."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def lasting(seconds: float) -> str:
+    """How long something took, or is expected to: ``40 s``, ``12 min``, ``3 h 5 min``."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def level(text: str | None, kind: Kind | None = None) -> str:
+    """One side of a difference; None is what is not there."""
+    if text is not None:
+        return cut(text, VERSION) or '""'
+    return {Kind.VARIABLE: UNSET, Kind.DISTRIBUTION: "not installed"}.get(kind, "unknown") if kind else "absent"
+
+
+def value(name: str, text: str) -> str:
+    """A variable's value, hidden where the name says that it is a secret."""
+    return HIDDEN if names_secret(name) and text != UNSET else text
+
+
+def change(factor: Factor) -> str:
+    """A factor's two sides: ``2.11.0 -> 2.14.1``, from good to bad."""
+    return f"{level(factor.good, factor.kind)} -> {level(factor.bad, factor.kind)}"
+
+
+def members(factor: Factor) -> str:
+    """What moves together with it: ``triton 3.4.0 -> 3.5.0, nvidia-nccl-cu12 ...``; empty where nothing does."""
+    others = [each for each in factor.members if each.name != factor.name]
+    texts = [f"{each.name} {level(each.good)} -> {level(each.bad)}" for each in others]
+    return ", ".join(texts)
+
+
+def point(levels: Levels, of: int | None = None) -> str:
+    """A mixed environment: ``torch bad, the rest good``, ``torch 2.12.0, 3 more bad``.
+
+    Args:
+        levels: as an observation has them; what is not named is at its good level.
+        of: how many factors there are, to tell the ends from mixes; None where that is not known.
+    """
+    exact = [f"{name} {cut(text, VERSION)}" for name, text in levels if text not in (GOOD, BAD)]
+    bad = [name for name, text in levels if text == BAD]
+    if not exact:
+        if not bad:
+            return "the good end"
+        if len(bad) == of:
+            return "the bad end"
+        return f"{_named(bad)} bad, the rest good" if len(bad) <= NAMED else f"{_named(bad)} bad"
+    return ", ".join([*exact, *([f"{len(bad)} more bad"] if bad else [])])
+
+
+def _named(names: Sequence[str]) -> str:
+    rest = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def outcome(seen: Observation) -> str:
+    """What a batch came to: ``3 of 4 fail``, with what counts for neither side, or why it could not be tested."""
+    if seen.skipped and not seen.counted:
+        return f"cannot be tested: {cut(seen.skipped, 200)}"
+    parts = [f"{seen.failures} of {seen.counted} fail"] if seen.counted else []
+    if seen.other:
+        parts.append(f"{counted(seen.other, 'trial')} not counted")
+    if seen.skipped:
+        parts.append(f"not asked again: {cut(seen.skipped, 200)}")
+    return ", ".join(parts) or "no trial"
