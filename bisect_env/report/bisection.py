@@ -236,7 +236,7 @@ def _effort(found: Finding) -> list[Part]:
 def batch_line(seen: Observation) -> str:
     """One batch on a line: its number, its stage, its environment, and what it came to."""
     mark = " (off-pin)" if seen.off_pin else ""
-    return f"{seen.batch:4d}  {seen.stage:8}  {point(seen.point)}{mark}: {outcome(seen)}"
+    return f"{seen.batch:4d}  {seen.stage:8}  {place(seen.stage, seen.point)}{mark}: {outcome(seen)}"
 
 
 def _column(header: str, items: Sequence[Item], text: Callable[[Item], str]) -> Column:

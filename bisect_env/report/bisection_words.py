@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bisect_env.bisection.records import BAD, GOOD, Levels, Observation
+from bisect_env.bisection.records import BAD, GOOD, Levels, Observation, Stage
 from bisect_env.matrix.urls import names_secret
 from bisect_env.report.rows import cut
 from bisect_env.snapshots.factors import Factor, Kind
@@ -77,6 +77,13 @@ def point(levels: Levels, of: int | None = None) -> str:
             return "the bad end"
         return f"{_named(bad)} bad, the rest good" if len(bad) <= NAMED else f"{_named(bad)} bad"
     return ", ".join([*exact, *([f"{len(bad)} more bad"] if bad else [])])
+
+
+def place(stage: Stage, levels: Levels, of: int | None = None) -> str:
+    """As :func:`point`; while the ends are tried there are only these two."""
+    if stage is Stage.ENDS:
+        return "the bad end" if levels else "the good end"
+    return point(levels, of)
 
 
 def _named(names: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from bisect_env.bisection.records import Levels, Observation, Stage
 from bisect_env.engine.disk import size
 from bisect_env.environments.records import Environment, Lock, Unavailable
 from bisect_env.matrix.cells import Cell
-from bisect_env.report.bisection_words import counted, lasting, outcome, point, probability
+from bisect_env.report.bisection_words import counted, lasting, outcome, place, probability
 from bisect_env.report.progress import REASON, SIGNATURE, LineReporter, built_line, distributions, resolved_line
 from bisect_env.report.rows import cut
 from bisect_env.trials.records import Side, TrialRecord
@@ -50,19 +50,19 @@ class BisectionLines(LineReporter, Reporter):
 
     def stage(self, stage: Stage, suspects: tuple[str, ...]) -> None:
         """Announce it, and how many suspects there are."""
-        self.of = len(suspects) if stage in (Stage.ENDS, Stage.FACTORS) else None
+        self.of = len(suspects) if stage is Stage.FACTORS else None
         self.suspects, self.left = (), None
-        among = f": {counted(len(suspects), 'suspect')}" if suspects else ""
+        among = f": {counted(len(suspects), 'suspect')}" if stage not in (Stage.ENDS, Stage.CONFIRM) else ""
         self._say(f"{STAGES[stage]}{among}")
 
     def batch_started(self, stage: Stage, point: Levels, size: int) -> None:
         """Say what is about to be tried."""
         self.size = size
-        self._say(f"{counted(size, 'trial')}: {self._where(point)}")
+        self._say(f"{counted(size, 'trial')}: {self._where(stage, point)}")
 
     def batch_ended(self, observation: Observation) -> None:
         """Say what it came to."""
-        self._say(f"{self._where(observation.point)}: {outcome(observation)}")
+        self._say(f"{self._where(observation.stage, observation.point)}: {outcome(observation)}")
 
     def posterior(self, stage: Stage, suspects: tuple[tuple[str, float], ...], confidence: float) -> None:
         """The likeliest suspects, on a line."""
@@ -98,8 +98,8 @@ class BisectionLines(LineReporter, Reporter):
         """One line a trial, under that of its batch."""
         self._say(f"  {trial_words(record, note)}")
 
-    def _where(self, levels: Levels) -> str:
-        return point(levels, self.of)
+    def _where(self, stage: Stage, levels: Levels) -> str:
+        return place(stage, levels, self.of)
 
     def effort(self) -> str:
         """What was spent so far, and what the stage may still take: ``12 trials, 4 environments built, 3 min``."""
@@ -135,7 +135,7 @@ class BisectionLive(BisectionLines):
     def batch_started(self, stage: Stage, point: Levels, size: int) -> None:
         """Name what is tried."""
         self.size = size
-        self._do(f"{counted(size, 'trial')}: {self._where(point)}")
+        self._do(f"{counted(size, 'trial')}: {self._where(stage, point)}")
 
     def resolving(self, label: str) -> None:
         """Name what is being resolved."""

@@ -118,3 +118,22 @@ def test_many_suspects_are_added_up() -> None:
     shown.print(reporter.view())
     text = shown.export_text()
     assert "package7" in text and "package8" not in text and re.search(r"42 more +84 %", text)
+
+
+def test_what_stages_say() -> None:
+    screen = io.StringIO()
+    reporter = BisectionLines(Console(file=screen, width=200, highlight=False))
+    reporter.stage(Stage.ENDS, ("good", "bad"))
+    reporter.batch_started(Stage.ENDS, (), 4)
+    reporter.batch_started(Stage.ENDS, (("a", "bad"), ("b", "bad")), 1)
+    reporter.stage(Stage.VERSIONS, ("2.11.0", "2.12.0"))
+    reporter.batch_started(Stage.VERSIONS, (("b", "bad"), ("torch", "2.12.0")), 4)
+    reporter.stage(Stage.CONFIRM, ("one", "other"))
+    assert [line[8:] for line in screen.getvalue().splitlines()] == [
+        "Both ends",
+        "4 trials: the good end",
+        "1 trial: the bad end",
+        "Which version: 2 suspects",
+        "4 trials: torch 2.12.0, 1 more bad",
+        "Confirming on fresh trials",
+    ]
