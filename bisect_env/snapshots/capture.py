@@ -177,22 +177,24 @@ def _source(told: str | None) -> Document:
 
 
 def _of_conda(found: list[Document]) -> list[Document]:
-    """What conda says it installed and Python does not see: no Python package, or one that pip has replaced since."""
-    seen = {(entry["name"], entry["version"]) for entry in found}
-    more = []
+    """What conda says it installed and Python does not see: no Python package, or one that pip has replaced since.
+
+    What it installed and Python sees gets its build: of one version conda has several.
+    """
+    seen = {(entry["name"], entry["version"]): entry for entry in found}
     for path in sorted(Path(sys.prefix, "conda-meta").glob("*.json")):
         try:
             told = json.loads(path.read_text(encoding="utf-8"))
-            name, version = _normalised(told["name"]), str(told["version"])
-            matches = filter(None, (_OWNED.fullmatch(file) for file in told.get("files", ()) if "-info" in file))
-            owned = {(_normalised(match[1]), match[2]) for match in matches}
+            own = (_normalised(told["name"]), str(told["version"]))
+            build, matches = str(told["build"]), (_OWNED.fullmatch(file) for file in told["files"] if "-info" in file)
+            owned = {(_normalised(match[1]), match[2]) for match in matches if match} or {own}
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             continue
-        for pin in sorted(owned or {(name, version)}):
-            if pin not in seen:
-                seen.add(pin)
-                more.append({"name": pin[0], "version": pin[1], "source": "", "editable": False, "manager": "conda"})
-    return more
+        for pin in sorted(owned):
+            entry = seen.setdefault(pin, {"name": pin[0], "version": pin[1], "source": "", "editable": False})
+            entry.update(manager="conda", build=build)
+    here = {id(entry) for entry in found}
+    return [entry for entry in seen.values() if id(entry) not in here]
 
 
 def _torch() -> Document | None:

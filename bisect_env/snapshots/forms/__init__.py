@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from bisect_env.snapshots.forms import pip_freeze, pip_list, pylock, requirements, uv_lock
+from bisect_env.snapshots.forms import (
+    captured,
+    collect_env,
+    conda_list,
+    environment_yml,
+    lightning_env,
+    pip_freeze,
+    pip_list,
+    pylock,
+    requirements,
+    transformers_env,
+    uv_lock,
+    vllm_env,
+)
 from bisect_env.snapshots.records import Snapshot, Target
 
 
@@ -31,5 +44,18 @@ class Form(Protocol):
         ...
 
 
-FORMS: tuple[Form, ...] = (uv_lock, pylock, pip_list, pip_freeze, requirements)
+FORMS: tuple[Form, ...] = (
+    captured,
+    uv_lock,
+    pylock,
+    environment_yml,
+    conda_list,
+    vllm_env,
+    collect_env,
+    transformers_env,
+    lightning_env,
+    pip_list,
+    pip_freeze,
+    requirements,
+)
 """Of two that are as likely the first one is taken."""
