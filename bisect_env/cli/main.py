@@ -17,6 +17,7 @@ COMMANDS = {
     "matrix": "bisect_env.cli.matrix",
     "report": "bisect_env.cli.report",
     "show": "bisect_env.cli.show",
+    "diff": "bisect_env.cli.diff",
     "clean": "bisect_env.cli.clean",
     "bundle": "bisect_env.cli.bundle",
     "inventory": "bisect_env.cli.inventory",

@@ -56,6 +56,10 @@ class File:
     uploaded: datetime | None
     yanked: bool
     requires_python: str | None
+    url: str = field(default="", repr=False)
+    """Where it lies; may hold the index's credentials."""
+    metadata: bool = False
+    """The index offers its core metadata beside it, at the URL with ``.metadata`` behind (PEP 658)."""
 
 
 @dataclass
@@ -276,6 +280,8 @@ def _files(packages: Sequence[DistributionPackage]) -> tuple[File, ...]:
                 time_,
                 package.is_yanked,
                 package.requires_python,
+                package.url,
+                bool(package.has_metadata),
             )
         )
     return tuple(result)
@@ -307,7 +313,18 @@ def _folder(folder: Path, name: str) -> tuple[File, ...] | Unavailable:
         except UnparsableFilenameError:
             continue
         if _is(project, name) and kind in ("wheel", "sdist"):
-            result.append(File(path.name, version, kind == "wheel", path.stat().st_size, None, False, None))
+            result.append(
+                File(
+                    path.name,
+                    version,
+                    kind == "wheel",
+                    path.stat().st_size,
+                    None,
+                    False,
+                    None,
+                    path.absolute().as_uri(),
+                )
+            )
     return tuple(result)
 
 

@@ -117,9 +117,14 @@ def _change(name: str, good: Distribution | None, bad: Distribution | None) -> C
         name,
         None if good is None else _told(good),
         None if bad is None else _told(bad),
-        "" if good is None else good.source,
-        "" if bad is None else bad.source,
+        "" if good is None else _asked(good.source),
+        "" if bad is None else _asked(bad.source),
     )
+
+
+def _asked(source: str) -> str:
+    """A source that an installer can be asked for: a URL. (What conda built has none.)"""
+    return source if "://" in source or source.startswith("file:") else ""
 
 
 def _incomparable(good: Distribution, bad: Distribution) -> str:
@@ -175,6 +180,9 @@ def _doubts(good: Distribution, bad: Distribution, ours: Snapshot, theirs: Snaps
         return [
             f"{name}: {version} on both sides, in {here.origin} from {git[0].source}; {there.origin} tells no source"
         ]
+    builds = [each.source for each in (good, bad) if each.manager == "conda" and each.source]
+    if len(set(builds)) == 2:
+        return [f"{name}: {version} on both sides, in different builds of conda: {' and '.join(builds)}"]
     folders = [each for each in (good, bad) if each.source.startswith("file:") and not _archive(each.source)]
     if folders:
         return [f"{name}: {version} on both sides; what stands in {folders[0].source} is not compared"]

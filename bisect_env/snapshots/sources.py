@@ -116,12 +116,22 @@ def _is_python(path: Path) -> bool:
     return path.is_file() and os.access(path, os.X_OK) and re.fullmatch(r"python[\d.]*", path.name) is not None
 
 
-def _environment(path: Path, origin: str, host: Target | None, timeout: float) -> Snapshot:
-    """Of an interpreter, a virtual or conda environment, or an environment's folder in the store."""
+def environment_of(spec: str) -> Path | None:
+    """The interpreter of the built environment that ``spec`` names; None for any other source."""
+    path = Path(spec.removeprefix("env:")).expanduser()
+    return _interpreter(path) if spec.startswith("env:") or path.is_dir() or _is_python(path) else None
+
+
+def _interpreter(path: Path) -> Path | None:
+    """Of an interpreter itself, a virtual or conda environment, or an environment's folder in the store."""
     candidates = (path, *(path / name for name in ("bin/python", "venv/bin/python", ".venv/bin/python")))
-    for python in candidates:
-        if python.is_file() and os.access(python, os.X_OK):
-            return _captured(hosts.Route((str(python.absolute()), "-"), python=True), origin, host, timeout)
+    return next((each for each in candidates if each.is_file() and os.access(each, os.X_OK)), None)
+
+
+def _environment(path: Path, origin: str, host: Target | None, timeout: float) -> Snapshot:
+    python = _interpreter(path)
+    if python is not None:
+        return _captured(hosts.Route((str(python.absolute()), "-"), python=True), origin, host, timeout)
     found = "no environment: there is no bin/python in it" if path.is_dir() else "no folder or interpreter"
     raise BadInput(origin, "", found, "the folder of a virtual environment, or its bin/python")
 

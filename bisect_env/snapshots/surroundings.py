@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 
 from bisect_env.matrix.urls import names_secret
 from bisect_env.snapshots.changes import Change
@@ -45,7 +46,10 @@ def variables(good: Snapshot, bad: Snapshot) -> tuple[tuple[Change, ...], tuple[
         one, other = ours.get(name), theirs.get(name)
         if one == other or VARIABLE.fullmatch(name) is None:
             continue
-        if names_secret(name):
+        if not all(name in side or _covers(snapshot, name) for side, snapshot in ((ours, good), (theirs, bad))):
+            here, there = (good, bad) if name in ours else (bad, good)
+            notes.append(f"{name} is set in {here.origin}; whether it is in {there.origin} is not told")
+        elif names_secret(name):
             notes.append(f"{name} differs; by its name it holds a secret, and is not compared")
         elif name in ALLOCATION:
             hosts.append(Change(name, one, other))
@@ -54,6 +58,10 @@ def variables(good: Snapshot, bad: Snapshot) -> tuple[tuple[Change, ...], tuple[
         else:
             levels.append(Change(name, one, other))
     return tuple(levels), tuple(hosts), tuple(notes)
+
+
+def _covers(snapshot: Snapshot, name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in snapshot.covered)
 
 
 def cache(good: Snapshot, bad: Snapshot) -> tuple[Change | None, Change | None]:

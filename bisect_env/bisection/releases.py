@@ -1,0 +1,87 @@
+"""The versions of a culprit as the index has them: which there are, when they came, and whether they fit a Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.tags import Tag
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
+
+from bisect_env.bisection import versions
+from bisect_env.bisection.versions import Versions
+from bisect_env.environments.index import File, SimpleIndex
+from bisect_env.environments.records import Interpreter, Unavailable
+from bisect_env.environments.sizes import tags_of
+from bisect_env.matrix.cells import IndexChoice
+
+
+def between(
+    distribution: str,
+    good: str,
+    bad: str,
+    index: IndexChoice,
+    simple: SimpleIndex,
+    interpreter: Interpreter | None = None,
+    *,
+    prereleases: bool = False,
+) -> Versions:
+    """The line of versions from ``good`` to ``bad`` through what the index has, with the days of their uploads.
+
+    With an ``interpreter`` the versions of which no file fits it say so: they need not be resolved to be skipped.
+
+    Raises InfrastructureError when the index does not answer, ValueError when an end is no version.
+    """
+    found = versions.line(distribution, simple.releases(distribution, index), good, bad, prereleases=prereleases)
+    files = simple.files(distribution, index)
+    if interpreter is None or isinstance(files, Unavailable):
+        return found
+    tags = frozenset(tags_of(interpreter))
+    inner = [replace(step, unusable=_unusable(files, step.version, interpreter, tags)) for step in found.steps[1:-1]]
+    return replace(found, steps=(found.steps[0], *inner, found.steps[-1])) if len(found.steps) > 1 else found
+
+
+def is_pure(distribution: str, version: str, index: IndexChoice, simple: SimpleIndex) -> bool:
+    """Whether every wheel of a version is for any machine: only then is its source the thing itself.
+
+    False where the index has no wheel of it or does not answer.
+    """
+    files = simple.files(distribution, index)
+    if isinstance(files, Unavailable):
+        return False
+    wheels = [file for file in files if file.wheel and _same(file.version, version)]
+    return bool(wheels) and all(file.name.endswith("-none-any.whl") for file in wheels)
+
+
+def _unusable(files: Sequence[File], version: str, interpreter: Interpreter, tags: frozenset[Tag]) -> str:
+    """Why none of a version's files fits; empty when one does, a source distribution included."""
+    own = [file for file in files if _same(file.version, version)]
+    fitting = [file for file in own if _python_fits(file, interpreter)]
+    if own and not fitting:
+        return f"{version} requires Python {own[0].requires_python}, not {interpreter.version}"
+    if own and not any(not file.wheel or _tags(file) & tags for file in fitting):
+        return f"{version} has no wheel for Python {interpreter.version} on {interpreter.platform}, and no source"
+    return ""
+
+
+def _python_fits(file: File, interpreter: Interpreter) -> bool:
+    try:
+        return SpecifierSet(file.requires_python or "").contains(interpreter.version, prereleases=True)
+    except InvalidSpecifier:
+        return True
+
+
+def _tags(file: File) -> frozenset[Tag]:
+    try:
+        return parse_wheel_filename(file.name)[3]
+    except (InvalidWheelFilename, InvalidVersion):
+        return frozenset()
+
+
+def _same(offered: str, version: str) -> bool:
+    try:
+        return Version(offered) == Version(version)
+    except InvalidVersion:
+        return False

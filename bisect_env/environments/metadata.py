@@ -1,0 +1,133 @@
+"""What a released version says of itself, from the index: its requirements, and where its project lives."""
+
+from __future__ import annotations
+
+import os
+import platform
+import threading
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from email.parser import HeaderParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import requests
+from packaging.version import InvalidVersion, Version
+
+from bisect_env.environments.index import File, SimpleIndex, credentials_for, default_index, unnamed
+from bisect_env.environments.records import Unavailable
+from bisect_env.matrix.cells import IndexChoice
+
+LARGEST = 4_000_000
+"""Bytes of metadata above which it is not read; the longest description in a METADATA file has a tenth of that."""
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """The part of a wheel's core metadata that is of use here."""
+
+    requires: tuple[str, ...]
+    """``Requires-Dist`` lines."""
+    urls: tuple[tuple[str, str], ...]
+    """Label and URL of the project's pages, ``Home-page`` among them."""
+
+
+def parse(text: str) -> Metadata:
+    """The metadata in the text of a METADATA file."""
+    message = HeaderParser().parsestr(text)
+    urls = []
+    for line in message.get_all("Project-URL", ()):
+        label, comma, url = str(line).partition(",")
+        if comma and url.strip():
+            urls.append((label.strip(), url.strip()))
+    home = str(message.get("Home-page") or "").strip()
+    if home and home.upper() != "UNKNOWN":
+        urls.append(("Homepage", home))
+    return Metadata(tuple(str(line).strip() for line in message.get_all("Requires-Dist", ())), tuple(urls))
+
+
+class MetadataSource:
+    """Core metadata of released versions. Every answer is kept for the life of the object; may be asked by threads."""
+
+    def __init__(self, simple: SimpleIndex, index: IndexChoice) -> None:
+        self.simple, self.index = simple, index
+        self._kept: dict[tuple[str, str], Metadata | None] = {}
+        self._lock = threading.Lock()
+
+    def of(self, name: str, version: str) -> Metadata | None:
+        """The metadata of a version; None when the index has no such version, does not tell, or does not answer.
+
+        Without a local label any build of the version speaks for it.
+        """
+        with self._lock:
+            if (name, version) in self._kept:
+                return self._kept[name, version]
+        found = self._read(name, version)
+        with self._lock:
+            return self._kept.setdefault((name, version), found)
+
+    def _read(self, name: str, version: str) -> Metadata | None:
+        files = self.simple.files(name, self.index)
+        if isinstance(files, Unavailable):
+            return None
+        for file in _candidates(files, version):
+            text = _local(file) if file.url.startswith("file:") else self._fetch(file)
+            if text is not None:
+                return parse(text)
+        return None
+
+    def _fetch(self, file: File) -> str | None:
+        if not file.metadata or self.index.offline:
+            return None
+        address = urlunsplit(urlsplit(file.url)._replace(fragment="")) + ".metadata"
+        try:
+            with requests.Session() as session:
+                session.verify = os.environ.get("SSL_CERT_FILE") or True
+                with session.get(
+                    address, auth=self._credentials(file.url), timeout=self.simple.timeout, stream=True
+                ) as answer:
+                    answer.raise_for_status()
+                    data = answer.raw.read(LARGEST + 1, decode_content=True)
+        except (requests.RequestException, OSError, ValueError):
+            return None
+        return None if len(data) > LARGEST else data.decode("utf-8", "replace")
+
+    def _credentials(self, url: str) -> tuple[str, str] | None:
+        """Those of the index that the file lies on; a page may name its files without them."""
+        for each in self.index.urls or (default_index(),):
+            parts = urlsplit(unnamed(each))
+            if parts.hostname == urlsplit(url).hostname and parts.port == urlsplit(url).port:
+                if parts.username is not None:
+                    return unquote(parts.username), unquote(parts.password or "")
+                return credentials_for(each, os.environ)
+        return None
+
+
+def _candidates(files: Sequence[File], version: str) -> list[File]:
+    """Wheels of the version, this machine's first: metadata may differ between platforms. At most three are tried."""
+    found = [file for file in files if file.wheel and _is(file.version, version)]
+    here = (platform.system().lower(), platform.machine())
+
+    def rank(file: File) -> tuple[bool, str]:
+        return not (file.name.endswith("-any.whl") or all(word in file.name for word in here)), file.name
+
+    return sorted(found, key=rank)[:3]
+
+
+def _is(offered: str, version: str) -> bool:
+    try:
+        one, wanted = Version(offered), Version(version)
+    except InvalidVersion:
+        return offered == version
+    return one == wanted or (wanted.local is None and one.public == wanted.public)
+
+
+def _local(file: File) -> str | None:
+    path = Path(unquote(urlsplit(file.url).path))
+    try:
+        with zipfile.ZipFile(path) as archive:
+            member = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+            return archive.read(member)[:LARGEST].decode("utf-8", "replace")
+    except (OSError, StopIteration, zipfile.BadZipFile, RuntimeError, NotImplementedError):
+        return None
