@@ -15,6 +15,7 @@ from bisect_env.matrix.urls import without_credentials
 
 COMMANDS = {
     "matrix": "bisect_env.cli.matrix",
+    "snapshot": "bisect_env.cli.snapshot",
     "report": "bisect_env.cli.report",
     "show": "bisect_env.cli.show",
     "diff": "bisect_env.cli.diff",

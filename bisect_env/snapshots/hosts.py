@@ -48,7 +48,7 @@ class Route:
 
 
 def route(text: str, origin: str) -> Route:
-    """``ssh gpu3``, ``ssh root@10.0.0.1 pct exec 200 -- bash -c @/root/venv``, ``ssh gpu3 /opt/venv/bin/python``.
+    """``ssh gpu3``, ``ssh root@10.0.0.1 pct exec 200 -- bash -c @/srv/venv``, ``ssh gpu3 /srv/venv/bin/python``.
 
     Words are split as a shell does. A last word ``@PLACE`` names what is to be activated.
 

@@ -14,6 +14,7 @@ from bisect_env.snapshots.forms import (
     pip_list,
     pylock,
     requirements,
+    saved,
     transformers_env,
     uv_lock,
     vllm_env,
@@ -46,6 +47,7 @@ class Form(Protocol):
 
 FORMS: tuple[Form, ...] = (
     captured,
+    saved,
     uv_lock,
     pylock,
     environment_yml,
