@@ -16,7 +16,7 @@ from bisect_env.report.bisection_words import (
     level,
     members,
     outcome,
-    point,
+    place,
     probability,
     value,
 )
