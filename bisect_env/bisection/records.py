@@ -85,6 +85,8 @@ class Specification:
     """Distribution and its source repository, a local clone or a git URL, where the commit is to be found too."""
     prereleases: bool = False
     """Whether pre-releases are candidates along versions."""
+    without: tuple[str, ...] = ()
+    """Distributions that no environment gets, although the snapshots have them: what this host cannot install."""
 
 
 class Stage(StrEnum):
