@@ -6,16 +6,19 @@ import os
 import platform
 import threading
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from email.parser import HeaderParser
 from pathlib import Path
+from typing import IO, cast
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import requests
 from packaging.version import InvalidVersion, Version
 
 from bisect_env.environments.index import File, SimpleIndex, credentials_for, default_index, unnamed
+from bisect_env.environments.ranges import Ranged
 from bisect_env.environments.records import Unavailable
 from bisect_env.matrix.cells import IndexChoice
 
@@ -78,20 +81,25 @@ class MetadataSource:
         return None
 
     def _fetch(self, file: File) -> str | None:
-        if not file.metadata or self.index.offline:
+        """The metadata beside the file where the index has it there (PEP 658), else what stands in the wheel."""
+        if self.index.offline:
             return None
-        address = urlunsplit(urlsplit(file.url)._replace(fragment="")) + ".metadata"
+        address, auth = urlunsplit(urlsplit(file.url)._replace(fragment="")), self._credentials(file.url)
         try:
             with requests.Session() as session:
                 session.verify = os.environ.get("SSL_CERT_FILE") or True
-                with session.get(
-                    address, auth=self._credentials(file.url), timeout=self.simple.timeout, stream=True
-                ) as answer:
+                if not file.metadata:
+                    return _member(Ranged(session, address, auth, self.simple.timeout))
+                with session.get(f"{address}.metadata", auth=auth, timeout=self.simple.timeout, stream=True) as answer:
                     answer.raise_for_status()
-                    data = answer.raw.read(LARGEST + 1, decode_content=True)
+                    data = bytearray()
+                    for piece in answer.iter_content(2**16):
+                        data += piece
+                        if len(data) > LARGEST:
+                            return None
+                    return data.decode("utf-8", "replace")
         except (requests.RequestException, OSError, ValueError):
             return None
-        return None if len(data) > LARGEST else data.decode("utf-8", "replace")
 
     def _credentials(self, url: str) -> tuple[str, str] | None:
         """Those of the index that the file lies on; a page may name its files without them."""
@@ -124,10 +132,20 @@ def _is(offered: str, version: str) -> bool:
 
 
 def _local(file: File) -> str | None:
-    path = Path(unquote(urlsplit(file.url).path))
     try:
-        with zipfile.ZipFile(path) as archive:
+        with Path(unquote(urlsplit(file.url).path)).open("rb") as wheel:
+            return _member(wheel)
+    except OSError:
+        return None
+
+
+def _member(wheel: IO[bytes] | Ranged) -> str | None:
+    """METADATA of a wheel; None when it has none or is damaged. Raises OSError."""
+    try:
+        with zipfile.ZipFile(cast("IO[bytes]", wheel)) as archive:
             member = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-            return archive.read(member)[:LARGEST].decode("utf-8", "replace")
-    except (OSError, StopIteration, zipfile.BadZipFile, RuntimeError, NotImplementedError):
+            if archive.getinfo(member).file_size > LARGEST:
+                return None
+            return archive.read(member).decode("utf-8", "replace")
+    except (StopIteration, zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError):
         return None

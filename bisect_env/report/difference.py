@@ -78,7 +78,9 @@ def _group(factor: Factor) -> str:
 
 
 def _change(change: Change) -> str:
-    return f"{change.name} {_level(change.good)} -> {_level(change.bad)}"
+    if change.good is None or change.bad is None:
+        return f"{change.name} {change.good or change.bad} ({'bad' if change.good is None else 'good'} only)"
+    return f"{change.name} {change.good} -> {change.bad}"
 
 
 def _held(held: Iterable[Held]) -> list[str]:

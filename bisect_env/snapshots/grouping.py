@@ -92,7 +92,7 @@ def grouped(changes: Sequence[Change], good: Requirements, bad: Requirements) ->
             joined.join(name, min(roots))
     groups = {joined.of(name): joined.members(name) for name in by_name}
     several = {name: roots for name, roots in followers.items() if len(groups[joined.of(name)]) == 1}
-    kept = [_ordered(members, required) for members in groups.values() if members[0] not in several]
+    kept = [_ordered(members, by_name, required) for members in groups.values() if members[0] not in several]
     first = {name: group[0] for group in kept for name in group}
     return Groups(
         tuple(sorted(kept)),
@@ -218,8 +218,10 @@ def _roots(name: str, by_name: Mapping[str, Change], required: Mapping[str, set[
     return tuple(sorted(roots))
 
 
-def _ordered(members: Sequence[str], required: Mapping[str, set[str]]) -> tuple[str, ...]:
-    """Torch first, else what none of the others requires and most of them come with; then by name."""
+def _ordered(
+    members: Sequence[str], by_name: Mapping[str, Change], required: Mapping[str, set[str]]
+) -> tuple[str, ...]:
+    """Torch first, else what none of the others requires and most of them come with; then what is on both sides."""
     inside = set(members)
 
     def rank(name: str) -> tuple[bool, bool, int, str]:
@@ -227,4 +229,5 @@ def _ordered(members: Sequence[str], required: Mapping[str, set[str]]) -> tuple[
         return name != "torch", bool(required[name] & inside), -brings, name
 
     first = min(members, key=rank)
-    return (first, *(name for name in sorted(members) if name != first))
+    others = sorted(members, key=lambda name: (not by_name[name].both, name))
+    return (first, *(name for name in others if name != first))
