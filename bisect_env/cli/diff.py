@@ -53,7 +53,7 @@ def command(
     if good == bad == sources.STDIN:
         raise BadInput("A and B", "", "standard input for both", "a file for one of them")
     with ends_cleanly():
-        ours, theirs = (_snapshot(spec, root) for spec in (good, bad))
+        ours, theirs = (snapshot(spec, root) for spec in (good, bad))
         index = IndexChoice(None, urls, find_links, offline)
         found = pinning.differing(ours, theirs, index, SimpleIndex(), pinning.installed((good, bad)))
     if as_json:
@@ -63,7 +63,7 @@ def command(
     return ExitCode.PASSED if found.factors else ExitCode.NOTHING_TO_COMPARE
 
 
-def _snapshot(spec: str, root: Path) -> Snapshot:
+def snapshot(spec: str, root: Path) -> Snapshot:
     """The snapshot that an argument names; only a stored cell needs the store."""
     if not spec.startswith("cell:"):
         return sources.snapshot(spec)

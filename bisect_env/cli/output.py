@@ -85,16 +85,21 @@ def put(
         say(document if json_path == "-" else text)
     finally:
         if file is not None:
-            _write("--json", file, document)
+            write("--json", file, document)
         if output_path is not None:
-            _write("--output", output_path, text)
+            write("--output", output_path, text)
 
 
 def _file(json_path: str | None) -> Path | None:
     return None if json_path in (None, "-") else Path(str(json_path))
 
 
-def _write(option: str, path: Path, text: str) -> None:
+def write(option: str, path: Path, text: str) -> None:
+    """Write a file that ``option`` names.
+
+    Raises:
+        InfrastructureError: it cannot be written.
+    """
     try:
         path.write_text(text + "\n", encoding="utf-8")
     except OSError as error:

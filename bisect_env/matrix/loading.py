@@ -47,7 +47,7 @@ def load(path: Path, releases: ReleaseSource | None = None, *, reproducers: Path
         raise document.bad(("exclude",), "no cell left: exclude takes them all", "an exclude that leaves some")
     common = assembly.Common(
         request=settings.request(index),
-        condition=_defaults(options) | levels.fixed_conditions(),
+        condition=default_condition(options) | levels.fixed_conditions(),
         variables=settings.variables(),
         name=file.name or path.stem,
     )
@@ -95,7 +95,7 @@ def _asks_for_cuda(file: MatrixFile) -> bool:
     return "cuda" in file.axes or any("cuda" in entry for entry in file.include)
 
 
-def _defaults(options: Mapping[str, Option] | None) -> dict[str, Scalar]:
+def default_condition(options: Mapping[str, Option] | None) -> dict[str, Scalar]:
     """A condition before the file has said anything: all options of the reproducer, so that the record is complete."""
     known = _COMMAND_DEFAULTS if options is None else {name: option.default for name, option in options.items()}
     return {"cache": "cold"} | {name: value for name, value in known.items() if name not in RESERVED}
