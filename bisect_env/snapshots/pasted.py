@@ -45,6 +45,7 @@ _WORDS = re.compile(
     | Using\sPython\s\S+\senvironment | <frozen\s | \S*/site-packages/\S+:\d+:\s\w*Warning:
     )"""
 )
+_QUOTED = re.compile(r"^(?:\s*>)+")
 _USING = re.compile(r"(?m)^Using Python (\d+\.\d+\.\d+\w*) environment")
 
 
@@ -121,6 +122,14 @@ def numbered(text: str) -> Iterator[tuple[int, str]]:
         line = line.rstrip()
         if line and not line.isspace() and not is_chatter(line):
             yield number, line
+
+
+def unquoted(text: str) -> Iterator[tuple[int, str]]:
+    """As :func:`numbered`, without a quotation's marks (``> ``) and without indentation: reports are posted in both."""
+    for number, line in numbered(text):
+        bare = _QUOTED.sub("", line).strip()
+        if bare and (bare == line or not is_chatter(bare)):
+            yield number, bare
 
 
 def sample(text: str, most: int = 400) -> list[str]:

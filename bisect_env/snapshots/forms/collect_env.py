@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bisect_env.errors import BadInput
@@ -48,6 +47,8 @@ _HEADINGS = {
     "gpu topology": "topology",
     "environment variables": "variables",
 }
+_PROSE = frozenset({"cpu", "topology", "flags"})
+"""Sections whose lines say nothing that is compared."""
 _OTHER_TITLES = frozenset(
     {"system info", "pytorch info", "python environment", "cuda / gpu info", "intel xpu / gpu info", "vllm info"}
 )
@@ -123,6 +124,8 @@ def snapshot(
     distributions = _distributions(report, origin)
     if "libraries" not in report.sections:
         missing = [*missing, "It ends before its list of packages: only what its fields name is known."]
+    elif not report.pip and not report.conda:
+        missing = [*missing, "The script could not collect the packages: only what its fields name is known."]
     python = _PYTHON.search(report.known("Python version") or "")
     return require_some(
         Snapshot(
@@ -150,51 +153,43 @@ def parse(text: str, origin: str) -> Report:
     Raises BadInput: a field is there twice with different values.
     """
     report, section, last = Report(), "", ""
-    for number, line in _lines(text):
-        title = line.strip().rstrip(":").strip().lower()
+    for number, line in pasted.unquoted(text):
+        title = line.rstrip(":").strip().lower()
         assigned = _ASSIGNED.fullmatch(line)
-        if title in _HEADINGS or title in _OTHER_TITLES:
+        if len(line) > pasted.LONGEST_LINE:
+            report.unread.append(unread(number, line, "longer than any line of this report"))
+        elif title in _HEADINGS or title in _OTHER_TITLES:
             section = _HEADINGS.get(title, "")
             report.sections.add(section)
-        elif _RULE.fullmatch(line.strip()) or _CHATTER.match(line.strip()):
+        elif _RULE.fullmatch(line) or _CHATTER.match(line):
             continue
-        elif entry := _ENTRY.fullmatch(line.strip()):
-            report.sections.add("libraries")
+        elif entry := _ENTRY.fullmatch(line):
             section = "libraries"
+            report.sections.add(section)
             _package(report, number, entry[1], entry[2])
         elif assigned is not None and section in ("variables", "topology", "libraries"):
             report.variables.append((assigned[1], assigned[2]))
-        elif section in ("cpu", "topology", "flags") and not _is_field(line):
+        elif section in _PROSE and not _is_field(line):
             continue
-        elif gpu := _GPU.fullmatch(line.strip()):
+        elif gpu := _GPU.fullmatch(line):
             report.gpus.append(gpu[2])
-        elif mig := _MIG.fullmatch(line.strip()):
+        elif mig := _MIG.fullmatch(line):
             report.gpus[-1:] = [f"{report.gpus[-1]} (MIG {mig[1]})" if report.gpus else f"MIG {mig[1]}"]
         elif _is_field(line):
             last = _field(report, number, line, origin)
-            section = "" if section in ("cpu", "topology", "flags") else section
-        elif last in ("cuDNN version", "OS") and _PATH.fullmatch(line.strip()):
-            continue
-        else:
+            section = "" if section in _PROSE else section
+        elif last != "cuDNN version" or not _PATH.fullmatch(line):
             report.unread.append(unread(number, line, "no line of this report"))
     return report
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Without the marks of a quotation and the indentation of a list that it was pasted into."""
-    for number, line in pasted.numbered(text):
-        line = re.sub(r"^(?:\s*>)+\s?", "", line).rstrip()
-        if line.strip():
-            yield number, line.strip() if line.lstrip().startswith("[") else line
-
-
 def _is_field(line: str) -> bool:
-    match = _FIELD.fullmatch(line.strip())
+    match = _FIELD.fullmatch(line)
     return match is not None and match[1].strip() in _FIELDS
 
 
 def _field(report: Report, number: int, line: str, origin: str) -> str:
-    match = _FIELD.fullmatch(line.strip())
+    match = _FIELD.fullmatch(line)
     assert match is not None
     name, value = match[1].strip(), (match[2] or "").strip()
     before = report.fields.setdefault(name, value)

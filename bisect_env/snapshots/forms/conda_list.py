@@ -23,8 +23,9 @@ PYTHON_NAMES = {"pytorch": "torch"}
 OF_PIP = frozenset({"pypi", "<pip>", "<develop>"})
 """Channels that stand for: pip installed it."""
 
-_BUILD = r"(?:\S*_\d+|pypi_0|main|<pip>|\d+)"
-_ROW = re.compile(rf"(_?{NAME_PATTERN})\s+(\S+)(?:\s+({_BUILD}))?(?:\s+(\S+))?")
+_ROW = re.compile(rf"(_?{NAME_PATTERN})\s+(\S+)(?:\s+(\S+))?(?:\s+(\S+))?")
+_BUILD = re.compile(r"\S*_\d+(?:_\w+)?|main|<pip>")
+"""What most builds look like: enough to tell a table of conda's from one of pip's."""
 _EXPORTED = re.compile(rf"(_?{NAME_PATTERN})=([^=\s]+)=([^=\s]+)")
 _EXPLICIT = re.compile(r"(?:https?|file)://\S+?/([\w-]+)/([^/\s]+?)(?:\.tar\.bz2|\.conda)(?:#\S*)?")
 _TOKEN = re.compile(r"(?<=/t/)[^/\s]+")
@@ -44,7 +45,9 @@ def recognise(text: str) -> float:
     lines = pasted.sample(text)
     if any(_HEADER.fullmatch(line.strip()) for line in text[:20_000].split("\n")):
         return 1.0
-    rows = sum(_EXPORTED.fullmatch(line.strip()) is not None or _has_build(line) for line in lines)
+    rows = sum(
+        _EXPORTED.fullmatch(line[: pasted.LONGEST_LINE].strip()) is not None or _has_build(line) for line in lines
+    )
     return 0.9 * rows / len(lines) if lines else 0.0
 
 
@@ -118,12 +121,14 @@ def variant_of(build: str) -> str | None:
 
 
 def _has_build(line: str) -> bool:
-    row = table_row(line)
-    return row is not None and bool(row.build)
+    row = table_row(line[: pasted.LONGEST_LINE])
+    return row is not None and _BUILD.fullmatch(row.build) is not None
 
 
 def _row(line: str) -> Row | None:
     line = line.strip()
+    if len(line) > pasted.LONGEST_LINE:
+        return None
     exported = _EXPORTED.fullmatch(line)
     if exported is not None:
         return Row(*exported.groups())

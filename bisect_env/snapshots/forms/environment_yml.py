@@ -25,7 +25,7 @@ _SPEC = re.compile(
     rf"(?:[\w./:-]+::)?(?P<name>_?{NAME_PATTERN})(?:\s*(?P<operator>==?)\s*|\s+(?=\d))"
     r"(?P<version>\d[^\s=<>!,|*\[\]]*)(?P<star>\.?\*)?(?:\s*=\s*|\s+)?(?P<build>(?<=[=\s])[^\s=,|*\[\]]+)?"
 )
-_DEPENDENCIES = re.compile(r"(?m)^\s*dependencies\s*:\s*(?:#.*)?$")
+_DEPENDENCIES = re.compile(r"(?m)^[ \t]*dependencies[ \t]*:[ \t]*(?:#.*)?$")
 _OPTION = re.compile(r"--?(?:(?:extra-)?index-url|i|find-links|f|trusted-host|pre|no-index|prefer-binary|no-binary)\b")
 
 
@@ -34,7 +34,10 @@ def recognise(text: str) -> float:
     match = _DEPENDENCIES.search(text)
     if match is None or re.search(r"(?m)^\[\[?[\w.-]+\]\]?\s*$", text):
         return 0.0
-    return 1.0 if re.match(r"(?:\s*(?:#.*)?\n)*[ \t]*- ", text[match.end() :]) else 0.0
+    for line in text[match.end() : match.end() + 10_000].split("\n"):
+        if line.strip() and not line.lstrip().startswith("#"):
+            return 1.0 if line.lstrip().startswith("- ") else 0.0
+    return 0.0
 
 
 def read(text: str, origin: str, host: Target) -> Snapshot:

@@ -35,9 +35,8 @@ def read(text: str, origin: str, host: Target) -> Snapshot:
     """The snapshot. Raises BadInput: several reports, a version that is told twice and differs, or nothing in it."""
     several.only(text, OPENING, origin, MARKS)
     reading = _Reading(origin)
-    for number, line in pasted.numbered(text):
-        line = re.sub(r"^(?:\s*>)+\s?", "", line).strip()
-        if line and not _CHATTER.match(line):
+    for number, line in pasted.unquoted(text):
+        if not _CHATTER.match(line):
             reading.take(number, line)
     return require_some(reading.snapshot(), _WANTED)
 
@@ -56,7 +55,7 @@ class _Reading:
 
     def take(self, number: int, line: str) -> None:
         section = _SECTION.fullmatch(line)
-        item = _ITEM.fullmatch(line)
+        item = _ITEM.fullmatch(line) if len(line) <= pasted.LONGEST_LINE else None
         if section is not None:
             self._section, self._list = section[1].lower(), ""
             self._sections.add(self._section)

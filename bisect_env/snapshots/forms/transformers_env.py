@@ -27,7 +27,7 @@ _USELESS = re.compile(
 )
 _CONFIG = re.compile(r"`?Accelerate`? (?:default )?configs?", re.IGNORECASE)
 _OWN = re.compile(
-    r"(?m)^[>\s]*[-*] (`\w+` version|🤗 \w+ version|Huggingface_hub version|PyTorch version \(\S+\?\)"
+    r"(?m)^[> \t]*[-*] (`\w+` version|🤗 \w+ version|Huggingface_hub version|PyTorch version \(\S+\?\)"
     r"|Using .+ in script\?):"
 )
 _CHATTER = re.compile(r"Copy-and-paste the text below|</?\w+>|#+ |(?:Name|INFO|W\d{4}|\d{4}-\d\d-\d\d)\b")
@@ -48,9 +48,8 @@ def read(text: str, origin: str, host: Target) -> Snapshot:
     gathering, missed, in_config = Gathering(origin), list[Unread](), False
     told: dict[str, str] = {}
     gpus: list[str] = []
-    for number, raw in pasted.numbered(text):
-        line = re.sub(r"^(?:\s*>)+\s?", "", raw).strip()
-        match = _ITEM.fullmatch(line)
+    for number, line in pasted.unquoted(text):
+        match = _ITEM.fullmatch(line) if len(line) <= pasted.LONGEST_LINE else None
         key, value = (match["key"].strip(), (match["value"] or "").strip()) if match else ("", "")
         version = _VERSION.fullmatch(key)
         name = version["name"].lower().replace("_", "-") if version else ""

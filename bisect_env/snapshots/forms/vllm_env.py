@@ -14,8 +14,8 @@ SECTIONED = re.compile(r"[>\s]*System Info\s*$")
 PLAIN = re.compile(r"[>\s]*PyTorch version\s*:")
 COVERED = ("TORCH*", "PYTORCH*", "NCCL*", "CUDA*", "CUBLAS*", "CUDNN*", "OMP_*", "MKL_*", "NVIDIA*", "VLLM_*")
 """What every version of the script prints, secrets apart; it knows some names more."""
-_OWN = re.compile(r"(?m)^[>\s]*(?:vLLM Version\s*:|vLLM Build Flags\s*:|vLLM Info\s*$)")
-_SPELT = re.compile(r"(?m)^[>\s]*(?:PyTorch version|Is debug build|Python platform) {2,}:")
+_OWN = re.compile(r"(?m)^[> \t]*(?:vLLM Version\s*:|vLLM Build Flags\s*:|vLLM Info\s*$)")
+_SPELT = re.compile(r"(?m)^[> \t]*(?:PyTorch version|Is debug build|Python platform) {2,}:")
 _WANTED = "what `python -m vllm.collect_env` prints, whole"
 
 
