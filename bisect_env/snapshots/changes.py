@@ -58,9 +58,12 @@ def compare(good: Snapshot, bad: Snapshot) -> Compared:
     ours, theirs = _effective(good), _effective(bad)
     notes = [*_managers(good), *_managers(bad)]
     changes: list[Change] = []
+    builds = _builds(good, bad)
     for name in sorted(ours.keys() & theirs.keys()):
         why = _incomparable(ours[name], theirs[name])
-        if why:
+        if name == "torch" and builds is not None:
+            changes.append(_change(name, ours[name], theirs[name]))
+        elif why:
             notes.append(f"{name}: not compared, {why}")
         elif _differ(ours[name], theirs[name], good, bad):
             changes.append(_change(name, ours[name], theirs[name]))
@@ -72,9 +75,6 @@ def compare(good: Snapshot, bad: Snapshot) -> Compared:
         notes += more
         for each in covered:
             changes.append(_change(each.name, *((each, None) if here is ours else (None, each))))
-    builds = _builds(good, bad)
-    if builds is not None and all(change.name != "torch" for change in changes):
-        changes.append(_change("torch", ours["torch"], theirs["torch"]))
     return Compared(tuple(sorted(changes, key=lambda change: change.name)), tuple(notes), builds)
 
 

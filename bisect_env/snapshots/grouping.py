@@ -81,18 +81,14 @@ def grouped(changes: Sequence[Change], good: Requirements, bad: Requirements) ->
     for one, other in _family(by_name, good, bad):
         joined.join(one, other)
     required = _required(by_name, good, bad)
-    followers = {}
-    for change in changes:
-        if not change.both and len(joined.members(change.name)) == 1:
-            roots = _roots(change.name, by_name, required)
-            if roots:
-                followers[change.name] = roots
-    for name, roots in followers.items():
+    several: dict[str, tuple[str, ...]] = {}
+    for members in joined.sets():
+        roots = _roots_of(members, by_name, required)
         if len({joined.of(root) for root in roots}) == 1:
-            joined.join(name, min(roots))
-    groups = {joined.of(name): joined.members(name) for name in by_name}
-    several = {name: roots for name, roots in followers.items() if len(groups[joined.of(name)]) == 1}
-    kept = [_ordered(members, by_name, required) for members in groups.values() if members[0] not in several]
+            joined.join(members[0], min(roots))
+        elif roots:
+            several |= dict.fromkeys(members, tuple(sorted(roots)))
+    kept = [_ordered(members, by_name, required) for members in joined.sets() if members[0] not in several]
     first = {name: group[0] for group in kept for name in group}
     return Groups(
         tuple(sorted(kept)),
@@ -109,8 +105,8 @@ class _Joined:
     def of(self, name: str) -> str:
         return self._set[name][0]
 
-    def members(self, name: str) -> tuple[str, ...]:
-        return self._set[name]
+    def sets(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(sorted(set(self._set.values())))
 
     def join(self, one: str, other: str) -> None:
         together = tuple(sorted({*self._set[one], *self._set[other]}))
@@ -197,6 +193,13 @@ def _required(by_name: Mapping[str, Change], good: Requirements, bad: Requiremen
                 if other in found and other != name and here(by_name[other]) is not None:
                     found[other].add(name)
     return found
+
+
+def _roots_of(members: Sequence[str], by_name: Mapping[str, Change], required: Mapping[str, set[str]]) -> set[str]:
+    """What all of a group is there for; empty where one of them is there on both sides, or for its own sake."""
+    if any(by_name[name].both or not required[name] for name in members):
+        return set()
+    return {root for name in members for root in _roots(name, by_name, required)} - set(members)
 
 
 def _roots(name: str, by_name: Mapping[str, Change], required: Mapping[str, set[str]]) -> tuple[str, ...]:
