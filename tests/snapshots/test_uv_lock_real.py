@@ -1,0 +1,188 @@
+"""What is read from uv's locks is what uv installs of them: real uv, on tiny distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bisect_env.snapshots.reading import read_text
+from bisect_env.snapshots.records import Snapshot, Target, this_host
+from tests.snapshots.projects import Project
+from tests.support.index import Index
+from tests.support.wheels import Wheels
+
+
+def pins(snapshot: Snapshot) -> dict[str, str | None]:
+    return {each.name: each.version for each in snapshot.distributions}
+
+
+def host(*extras: str, groups: frozenset[str] | None = None) -> Target:
+    here = this_host()
+    return Target(here.python, here.platform, here.machine, frozenset(extras), groups)
+
+
+@pytest.fixture
+def variants(tmp_path: Path, wheels: Wheels, make_index: Callable[..., Index], uv_cache: Path) -> Project:
+    """torch for the CPU and for CUDA by extras that exclude each other, as uv's guide to PyTorch has it."""
+    plain, cpu, cuda = make_index(), make_index(), make_index()
+    cpu.add(wheels.wheel("torch", "2.9.1+cpu", requires=["filelock"]))
+    cuda.add(wheels.wheel("torch", "2.9.1+cu128", requires=["filelock", "triton==3.5.1", "nvidia-nccl-cu12==2.27.5"]))
+    cuda.add(wheels.wheel("triton", "3.5.1"))
+    for name, version in (("triton", "3.5.1"), ("nvidia-nccl-cu12", "2.27.5"), ("pluggy", "1.6.0"), ("ruff", "0.9.0")):
+        plain.add(wheels.wheel(name, version))
+    plain.add(wheels.wheel("accelerate", "1.2.0", requires=["torch>=2"]))
+    plain.add(wheels.wheel("torch", "2.9.1", requires=["filelock", "triton==3.5.1"]))
+    plain.add(wheels.wheel("filelock", "3.20.0"))
+    plain.add(wheels.wheel("pywin32", "306"))
+    folder = tmp_path / "training"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text(f"""
+[project]
+name = "Training.Runs"
+version = "0.1"
+requires-python = ">=3.9"
+dependencies = ["filelock", "pywin32; sys_platform == 'win32'"]
+
+[project.optional-dependencies]
+cpu = ["torch==2.9.1", "accelerate"]
+cu128 = ["torch==2.9.1", "accelerate"]
+tools = ["triton"]
+
+[dependency-groups]
+dev = ["pluggy"]
+lint = ["ruff"]
+
+[tool.uv]
+conflicts = [[{{ extra = "cpu" }}, {{ extra = "cu128" }}]]
+
+[tool.uv.sources]
+torch = [{{ index = "cpu", extra = "cpu" }}, {{ index = "cuda", extra = "cu128" }}]
+
+[[tool.uv.index]]
+name = "plain"
+url = "{plain.url}"
+default = true
+
+[[tool.uv.index]]
+name = "cpu"
+url = "{cpu.url}"
+explicit = true
+
+[[tool.uv.index]]
+name = "cuda"
+url = "{cuda.url}"
+explicit = true
+""")
+    return Project(folder, uv_cache)
+
+
+@pytest.mark.parametrize(
+    ("extras", "groups", "choice"),
+    [
+        ((), None, ()),
+        (("cpu",), None, ("--extra", "cpu")),
+        (("cu128",), frozenset({"dev", "lint"}), ("--extra", "cu128", "--group", "lint")),
+        (("tools",), frozenset(), ("--extra", "tools", "--no-default-groups")),
+    ],
+)
+def test_conflicting_extras_choose_between_entries_of_one_package(
+    variants: Project, extras: tuple[str, ...], groups: frozenset[str] | None, choice: tuple[str, ...]
+) -> None:
+    lock = variants.lock()
+    assert lock.count('name = "torch"\n') > 1, "the lock is to have several entries of torch"
+    snapshot = read_text(lock, "uv.lock", host(*extras, groups=groups))
+    assert pins(snapshot) == variants.installed(*choice)
+    assert not snapshot.unread
+    assert snapshot.cuda == {"cpu": "cpu", "cu128": "cu128"}.get(extras[0] if extras else "")
+    (counted,) = [sentence for sentence in snapshot.missing if sentence.startswith("Counted as installed")]
+    assert ("extra cpu" in counted.partition("; not counted")[0]) == ("cpu" in extras)
+
+
+def test_what_uv_exports_as_pylock_is_what_it_installs(variants: Project) -> None:
+    variants.lock()
+    text = variants.uv("export", "--format", "pylock.toml", "--extra", "cu128", "--no-emit-project")
+    snapshot = read_text(text, "pylock.toml", host())
+    assert snapshot.form == "pylock.toml"
+    assert pins(snapshot) == variants.installed("--extra", "cu128")
+
+
+def test_what_uv_exports_as_requirements_is_complete(variants: Project) -> None:
+    variants.lock()
+    text = variants.uv("export", "--extra", "cu128", "--no-emit-project")
+    snapshot = read_text(text, "-", host())
+    assert snapshot.form == "requirements.txt"
+    assert pins(snapshot) == variants.installed("--extra", "cu128")
+    assert not snapshot.partial
+    assert not snapshot.ranges
+
+
+def test_a_workspace_s_members_and_local_wheels(tmp_path: Path, wheels: Wheels, index: Index, uv_cache: Path) -> None:
+    index.add(wheels.wheel("numpy", "1.26.4", requires_python=">=3.8"))
+    index.add(wheels.wheel("numpy", "2.1.0", requires_python=">=3.8"))
+    index.add(wheels.wheel("requests", "2.32.0", extras={"socks": ["pysocks"]}))
+    index.add(wheels.wheel("pysocks", "1.7.1"))
+    index.add(wheels.wheel("pytest", "8.0.0"))
+    folder = tmp_path / "workspace"
+    member = folder / "packages" / "kernels"
+    member.mkdir(parents=True)
+    private = wheels.wheel("private_ops", "0.3+build7")
+    (folder / "pyproject.toml").write_text(f"""
+[project]
+name = "workspace"
+version = "1"
+requires-python = ">=3.9"
+dependencies = [
+    "kernels", "private-ops", "requests[socks]",
+    "numpy<2; python_version < '3.14'", "numpy>=2; python_version >= '3.14'",
+]
+[tool.uv.workspace]
+members = ["packages/*"]
+[tool.uv.sources]
+kernels = {{ workspace = true }}
+private-ops = {{ path = "{private}" }}
+[[tool.uv.index]]
+url = "{index.url}"
+default = true
+""")
+    (member / "pyproject.toml").write_text("""
+[project]
+name = "kernels"
+version = "0.0.1"
+requires-python = ">=3.9"
+dependencies = ["numpy"]
+[dependency-groups]
+dev = ["pytest"]
+[tool.uv]
+package = false
+""")
+    project = Project(folder, uv_cache)
+    snapshot = read_text(project.lock(), "uv.lock", host())
+    found = pins(snapshot)
+    # uv installs no member that is no package; it is the folder that matters, and it is listed.
+    (kernels,) = snapshot.of("kernels")
+    assert kernels.source == "packages/kernels"
+    assert {name: version for name, version in found.items() if name != "kernels"} == project.installed()
+    (ops,) = snapshot.of("private_ops")
+    assert ops.source.endswith(private.name)
+
+
+def test_a_script_s_lock_starts_from_its_requirements(
+    tmp_path: Path, wheels: Wheels, index: Index, uv_cache: Path
+) -> None:
+    index.add(wheels.wheel("torch", "2.9.1", requires=["triton"]))
+    index.add(wheels.wheel("triton", "3.5.1"))
+    index.add(wheels.wheel("pywin32", "306"))
+    (tmp_path / "race.py").write_text(f"""
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch", "pywin32; sys_platform == 'win32'"]
+# [[tool.uv.index]]
+# url = "{index.url}"
+# default = true
+# ///
+""")
+    Project(tmp_path, uv_cache).uv("lock", "--script", "race.py")
+    snapshot = read_text((tmp_path / "race.py.lock").read_text(), "race.py.lock", host())
+    assert pins(snapshot) == {"torch": "2.9.1", "triton": "3.5.1"}
