@@ -1,8 +1,9 @@
 """Failure rates that nobody knows: what counts say once the rate is integrated out.
 
-A rate has a Beta prior, so n trials with f failures in a stated order have the marginal probability
-B(a + f, b + n - f) / B(a, b), the Beta-binomial model (Gelman et al., Bayesian Data Analysis, section 2.4). Everything
-here takes arrays of counts, one element a hypothesis, and looks log-gamma up in tables, since counts are integers.
+A rate's prior is a mixture of Betas, so n trials with f failures in a stated order have the marginal probability
+sum_i w_i B(a_i + f, b_i + n - f) / B(a_i, b_i), the Beta-binomial model (Gelman et al., Bayesian Data Analysis, section
+2.4). Everything here takes arrays of counts, one element a hypothesis, and looks log-gamma up in tables, since counts
+are integers.
 """
 
 from __future__ import annotations
@@ -36,53 +37,80 @@ class _LogGamma:
         return self._table[counts]
 
 
-class RatePrior:
-    """A failure rate with the prior Beta(alpha, beta)."""
+class _Beta:
+    """One component, with its share."""
 
-    def __init__(self, alpha: float, beta: float) -> None:
+    def __init__(self, share: float, alpha: float, beta: float) -> None:
         self.alpha, self.beta = alpha, beta
         self._failures, self._passes, self._both = _LogGamma(alpha), _LogGamma(beta), _LogGamma(alpha + beta)
-        zero = np.zeros(1, dtype=np.int64)
-        self._nothing = float(self._unscaled(zero, zero)[0])
+        self._scale = np.log(share) - float(gammaln(alpha) + gammaln(beta) - gammaln(alpha + beta))
 
-    def _unscaled(self, failures: Counts, passes: Counts) -> Floats:
-        return self._failures(failures) + self._passes(passes) - self._both(failures + passes)
+    def log_joint(self, failures: Counts, passes: Counts) -> Floats:
+        """Log of the share times the marginal probability of the counts."""
+        joint = self._failures(failures) + self._passes(passes) - self._both(failures + passes) + self._scale
+        return np.asarray(joint, dtype=np.float64)
+
+
+class RatePrior:
+    """A failure rate with a mixture of Beta distributions as its prior."""
+
+    def __init__(self, *components: tuple[float, float, float]) -> None:
+        """Begin.
+
+        Args:
+            components: (share, alpha, beta) of each; the shares sum to 1.
+        """
+        self.components = components
+        self._betas = [_Beta(*component) for component in components]
 
     def log_marginal(self, failures: Counts, passes: Counts) -> Floats:
         """Natural log of the probability of these outcomes in their order, rate integrated out; shape of the counts."""
-        return self._unscaled(failures, passes) - self._nothing
+        total = self._betas[0].log_joint(failures, passes)
+        for beta in self._betas[1:]:
+            total = np.logaddexp(total, beta.log_joint(failures, passes))
+        return total
 
     def mean(self, failures: Counts, passes: Counts) -> Floats:
         """Probability that the next trial fails, given these counts; shape of the counts."""
-        return (self.alpha + failures) / (self.alpha + self.beta + failures + passes)
+        return np.asarray(np.exp(self.log_marginal(failures + 1, passes) - self.log_marginal(failures, passes)))
 
     def predictive(self, failures: Counts, passes: Counts, size: int) -> Floats:
         """Probability of 0..size failures in the next ``size`` trials: shape of the counts plus (size + 1,)."""
+        if size == 1:
+            fails = self.mean(failures, passes)
+            return np.stack([1 - fails, fails], axis=-1)
         more = np.arange(size + 1)
         ways = gammaln(size + 1) - gammaln(more + 1) - gammaln(size - more + 1)
-        after = self._unscaled(failures[..., None] + more, passes[..., None] + (size - more))
-        return np.asarray(np.exp(ways + after - self._unscaled(failures, passes)[..., None]), dtype=np.float64)
+        after = self.log_marginal(failures[..., None] + more, passes[..., None] + (size - more))
+        return np.asarray(np.exp(ways + after - self.log_marginal(failures, passes)[..., None]))
 
     def interval(self, failures: Counts, passes: Counts, weights: Floats, level: float = 0.95) -> Interval:
         """The rate's posterior mean and central interval, over hypotheses with these counts and weights (sum above 0).
 
         The posterior is a mixture of Betas; its quantiles are found by halving, to 1e-6.
         """
-        share = weights / weights.sum()
-        a, b = self.alpha + failures, self.beta + passes
+        joint = np.stack([beta.log_joint(failures, passes) for beta in self._betas])
+        shares = np.exp(joint - np.logaddexp.reduce(joint, axis=0)) * weights / weights.sum()
+        a = np.stack([beta.alpha + failures for beta in self._betas])
+        b = np.stack([beta.beta + passes for beta in self._betas])
 
         def quantile(target: float) -> float:
             low, high = 0.0, 1.0
             while high - low > 1e-6:
                 middle = (low + high) / 2
-                low, high = (middle, high) if float(share @ betainc(a, b, middle)) < target else (low, middle)
+                below = float((shares * betainc(a, b, middle)).sum())
+                low, high = (middle, high) if below < target else (low, middle)
             return (low + high) / 2
 
         tail = (1 - level) / 2
-        return Interval(float(share @ self.mean(failures, passes)), quantile(tail), quantile(1 - tail))
+        return Interval(float((shares * a / (a + b)).sum()), quantile(tail), quantile(1 - tail))
 
 
-BAD = RatePrior(1.0, 1.0)
+BAD = RatePrior((1.0, 1.0, 1.0))
 """Of p, the failure rate past the change: nothing is known of it."""
-GOOD = RatePrior(0.5, 20.0)
+GOOD = RatePrior((1.0, 0.5, 20.0))
 """Of q, the failure rate before the change: mostly none or few in a hundred, but never taken to be 0."""
+EITHER = RatePrior(
+    *((share / 2, alpha, beta) for prior in (BAD, GOOD) for share, alpha, beta in prior.components),
+)
+"""Of a rate of which it is not known which of the two it is."""
