@@ -17,7 +17,7 @@ from bisect_env.verdicts.statistics import clopper_pearson, fisher_greater
 LOOKS = 3
 """Looks at the confirming trials, each of which may spend an equal part of ``1 - confidence`` (Bonferroni)."""
 FAILURES_WANTED = 5
-"""Expected at the first look; each further look doubles the trials. 5 of 5 against 0 of 5 (1 in 252) stops at the first one."""
+"""Expected at the first look; each further look doubles the trials. 5 of 5 against 0 of 5 is 1 in 252, and enough."""
 MOST = 60
 """Trials of an arm at the first look, however rarely it fails."""
 

@@ -206,7 +206,8 @@ def _body(path: Path, number: int, line: bytes, kinds: Sequence[str]) -> tuple[s
         entry = json.loads(line)
         kind, body = entry["kind"], entry["body"]
     except (ValueError, KeyError, TypeError) as error:
-        raise BadInput(path, f"line {number}", "no entry of a bisection's log", "a log that this program wrote") from error
+        wanted = "a log that this program wrote"
+        raise BadInput(path, f"line {number}", "no entry of a bisection's log", wanted) from error
     if kind not in kinds:
         raise BadInput(path, f"line {number}", f"an entry {kind!r}", f"one of {', '.join(kinds)}")
     return kind, json.dumps(body)

@@ -1,7 +1,7 @@
 """From levels to a cell: the environment, the condition and the variables of one mix of the two sides. Pure.
 
-A level of a factor is ``good``, ``bad``, or a version (or a direct reference) of the distribution that gives the factor
-its name; the group's other members are then left to what that version requires. A group is taken apart by levels of
+A level of a factor is ``good``, ``bad``, or a version (or a direct reference) of the distribution that names it; the
+group's other members are then left to what that version requires. A group is taken apart by levels of
 ``GROUP/MEMBER``: every member must then be named, and their pins override what the distributions require of each other.
 """
 
@@ -15,10 +15,13 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from bisect_env.bisection.records import BAD, GOOD, Levels, Specification
+from bisect_env.environments.dating import RELEASE
 from bisect_env.environments.variants import FAMILY, label_of
 from bisect_env.matrix.cells import Cell, Condition, EnvironmentRequest, Scalar, digest
+from bisect_env.snapshots import surroundings
 from bisect_env.snapshots.factors import Change, Factor, Kind
 from bisect_env.snapshots.records import Snapshot
+from bisect_env.snapshots.variables import HIDDEN
 
 NOWHERE = "python_version < '0'"
 """Marker of an override that keeps a distribution out, whoever requires it."""
@@ -75,7 +78,7 @@ class Mixes:
             cuda=self._cuda(chosen),
             python=self._python(chosen),
             index=self.specification.index,
-            as_of=self.specification.as_of,
+            as_of=self.specification.as_of or self._as_of(chosen),
             overrides=tuple(sorted(overrides)),
         )
         return Cell(
@@ -112,13 +115,16 @@ class Mixes:
         moving = {change.name: (factor, change) for factor in self._of(Kind.DISTRIBUTION) for change in factor.members}
         good, bad = (_lines(snapshot) for snapshot in (self.specification.good, self.specification.bad))
         left_out = {canonicalize_name(name) for name in self.specification.without}
+        available = {held.name: held.available for held in self.specification.difference.held if held.available}
         pins, overrides = [], []
         for name in sorted({*good, *bad, *moving} - left_out):
             if name not in moving:
-                # The same on both sides, or held: what only one side has, the other can do without.
-                if good.get(name) == bad.get(name):
-                    pins.append(good[name])
-                    overrides += [good[name]] if as_installed else []
+                # The same on both sides, or held at the one side that can be had here. What follows several factors
+                # is there when one of them requires it.
+                line = {GOOD: good, BAD: bad}[available[name]].get(name) if name in available else good.get(name)
+                if line is not None and (name in available or line == bad.get(name)):
+                    pins.append(line)
+                    overrides += [line] if as_installed else []
                 continue
             factor, change = moving[name]
             level = chosen.get(factor.name, GOOD)
@@ -131,7 +137,7 @@ class Mixes:
                 line = _line(change, level)
                 pins += [] if line is None else [line]
                 overrides += [line] if as_installed and line is not None else []
-            elif name == lead(factor):
+            elif name == factor.name:
                 pins.append(_line(change, level) or name)
         return pins, overrides
 
@@ -149,6 +155,12 @@ class Mixes:
             return None
         return side.cuda if self.specification.index.torch_backend == "auto" else None
 
+    def _as_of(self, chosen: Mapping[str, str]) -> str | None:
+        """A version between the two sides brings requirements that no snapshot pins: those of its day."""
+        moved = [level for level in chosen.values() if level not in (GOOD, BAD)]
+        between = bool(moved) and not any("://" in level for level in moved)
+        return RELEASE if between and not self.specification.index.offline else None
+
     def _python(self, chosen: Mapping[str, str]) -> str | None:
         factor = next(self._of(Kind.PYTHON), None)
         if factor is not None:
@@ -159,7 +171,7 @@ class Mixes:
 
     def _variables(self, chosen: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         good, bad = (dict(side.variables or ()) for side in (self.specification.good, self.specification.bad))
-        values: dict[str, str] = {name: value for name, value in good.items() if bad.get(name) == value}
+        values = {name: value for name, value in good.items() if bad.get(name) == value and _settable(name, value)}
         for factor in self._of(Kind.VARIABLE):
             value = factor.bad if chosen.get(factor.name, GOOD) == BAD else factor.good
             if value is not None:
@@ -181,10 +193,9 @@ class Mixes:
         return (factor for factor in self.factors if factor.kind is kind)
 
 
-def lead(factor: Factor) -> str:
-    """The distribution that a group is named after, and along whose versions it is searched."""
-    names = [change.name for change in factor.members]
-    return factor.name if factor.name in names or not names else names[0]
+def _settable(name: str, value: str) -> bool:
+    """Of what both sides have in common: no places and no GPUs, which are other ones on every host, and no secrets."""
+    return name not in surroundings.ALLOCATION and not surroundings.names_place(name, value) and HIDDEN not in value
 
 
 def _line(change: Change, level: str) -> str | None:

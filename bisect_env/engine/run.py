@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Sequence
 
@@ -14,6 +13,7 @@ from bisect_env.engine.progress import Reporter
 from bisect_env.engine.results import Result
 from bisect_env.engine.settings import Settings
 from bisect_env.engine.state import CellState
+from bisect_env.engine.sweeping import sweep
 from bisect_env.engine.trialing import Bench
 from bisect_env.engine.turn import turn
 from bisect_env.environments.records import Environment, Lock, Reason, Unavailable
@@ -50,9 +50,7 @@ class Engine:
 
     def sweep(self) -> None:
         """Remove what killed runs left behind: their trials' folders."""
-        for left in self.store.stale_in_flight():
-            shutil.rmtree(left.folder, ignore_errors=True)
-            self.store.clear_in_flight(left.trial_id)
+        sweep(self.store)
 
     def run(self, run_id: str) -> None:
         """Resolve, build, and run trials until every cell is finished; what the store holds is not done again.

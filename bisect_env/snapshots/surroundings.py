@@ -53,7 +53,7 @@ def variables(good: Snapshot, bad: Snapshot) -> tuple[tuple[Change, ...], tuple[
             notes.append(f"{name} differs; by its name it holds a secret, and is not compared")
         elif name in ALLOCATION:
             hosts.append(Change(name, one, other))
-        elif _PLACE.fullmatch(name) or all(value is None or _PATH.match(value) for value in (one, other)):
+        elif names_place(name, one, other):
             notes.append(f"{name} differs and only names a place: {one or 'not set'} and {other or 'not set'}")
         else:
             levels.append(Change(name, one, other))
@@ -62,6 +62,11 @@ def variables(good: Snapshot, bad: Snapshot) -> tuple[tuple[Change, ...], tuple[
 
 def _covers(snapshot: Snapshot, name: str) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in snapshot.covered)
+
+
+def names_place(name: str, *values: str | None) -> bool:
+    """Whether a variable only says where something is, by its name or by all of its values."""
+    return bool(_PLACE.fullmatch(name)) or all(value is None or _PATH.match(value) for value in values)
 
 
 def cache(good: Snapshot, bad: Snapshot) -> tuple[Change | None, Change | None]:

@@ -1,0 +1,100 @@
+"""The searches as the stages use them: one place that knows how they are built and told."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from bisect_env.bisection.counting import Tally
+from bisect_env.bisection.records import Observation
+from bisect_env.search import subsets
+from bisect_env.search.records import Batch, Costs, Result, Told
+
+BUILD_IN_TRIALS = 2.0
+"""What a build is taken to cost until one was seen, in trials: of tiny packages it is less, of torch it is more."""
+
+
+class Search(Protocol):
+    """What a stage needs of a search."""
+
+    def ask(self) -> Batch[Any] | None:
+        """The batch to run next; None when it is over."""
+
+    def tell(self, batch: Batch[Any], seen: Observation) -> None:
+        """What became of it."""
+
+    def know(self, point: Any, tally: Tally) -> None:
+        """Trials that were run anyway."""
+
+    def forbid(self, point: Any) -> None:
+        """This point has no environment."""
+
+    def result(self) -> Result[Any]:
+        """What is known by now."""
+
+
+def _told(batch: Batch[Any], seen: Observation) -> Told[Any]:
+    return Told(batch, seen.failures, seen.passes, seen.other, seen.skipped, seen.build_seconds, seen.trial_seconds)
+
+
+def _known(point: Any, tally: Tally) -> Told[Any]:
+    return Told(Batch(-1, point, max(1, tally.counted)), tally.failures, tally.passes, tally.other)
+
+
+class Subsets:
+    """Which factors: :class:`bisect_env.search.subsets.Subsets`."""
+
+    def __init__(self, factors: int, confidence: float, seed: int, batch: int | None) -> None:
+        costs: Costs[frozenset[int]] = Costs(1.0, BUILD_IN_TRIALS)
+        self._search = subsets.Subsets(factors, confidence=confidence, seed=seed, costs=costs, batch=batch or "auto")
+
+    def ask(self) -> Batch[frozenset[int]] | None:
+        """See :class:`Search`."""
+        return self._search.ask()
+
+    def tell(self, batch: Batch[Any], seen: Observation) -> None:
+        """See :class:`Search`."""
+        self._search.tell(_told(batch, seen))
+
+    def know(self, point: frozenset[int], tally: Tally) -> None:
+        """See :class:`Search`."""
+        if tally.counted:
+            self._search.tell(_known(point, tally))
+
+    def forbid(self, point: frozenset[int]) -> None:
+        """See :class:`Search`."""
+        self._search.forbid(point)
+
+    def result(self) -> Result[tuple[int, ...]]:
+        """See :class:`Search`."""
+        return self._search.result()
+
+
+class Line:
+    """Along versions or commits: :class:`bisect_env.search.line.Line`."""
+
+    def __init__(self, candidates: int, confidence: float, seed: int, batch: int | None) -> None:
+        from bisect_env.search import line
+
+        costs: Costs[int] = Costs(1.0, BUILD_IN_TRIALS)
+        self._search = line.Line(candidates, confidence=confidence, seed=seed, costs=costs, batch=batch or "auto")
+
+    def ask(self) -> Batch[int] | None:
+        """See :class:`Search`."""
+        return self._search.ask()
+
+    def tell(self, batch: Batch[Any], seen: Observation) -> None:
+        """See :class:`Search`."""
+        self._search.tell(_told(batch, seen))
+
+    def know(self, point: int, tally: Tally) -> None:
+        """See :class:`Search`."""
+        if tally.counted:
+            self._search.tell(_known(point, tally))
+
+    def forbid(self, point: int) -> None:
+        """See :class:`Search`."""
+        self._search.skip(point)
+
+    def result(self) -> Result[int]:
+        """See :class:`Search`."""
+        return self._search.result()
