@@ -189,12 +189,19 @@ def cuda_of(distributions: Iterable[Distribution]) -> str | None:
     return None if found == "cpu" and variants.label_of(torch.pop()) != "cpu" else found
 
 
+def cut_off(text: str) -> tuple[str, ...]:
+    """A sentence when the last line of a list has no end: only then can a part of it be missing unnoticed."""
+    if text.endswith("\n"):
+        return ()
+    return (f"The last line ({shortened(text[text.rfind(chr(10)) + 1 :], 60)!r}) has no line end: was it cut off?",)
+
+
 def require_some(snapshot: Snapshot, wanted: str) -> Snapshot:
     """The snapshot. Raises BadInput when nothing is in it, or when more of the input could not be read than could."""
     read = len(snapshot.distributions) + len(snapshot.ranges)
     if read == 0 or len(snapshot.unread) > read:
         first = snapshot.unread[0] if snapshot.unread else None
-        place = f"line {first.line}" if first else ""
+        place = f"line {first.line}" if first and first.line else ""
         found = f"{first.text!r}: {first.why}" if first else "nothing that is installed"
         if read and first:
             found = f"more lines that could not be read ({len(snapshot.unread)}) than were ({read}); the first: {found}"

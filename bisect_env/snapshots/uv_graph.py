@@ -56,6 +56,8 @@ class Walk:
     """By index."""
     undecided: list[tuple[str, str]] = field(default_factory=list)
     """Name of a distribution, and why it is not known whether, or which of its entries, is installed."""
+    absent: list[str] = field(default_factory=list)
+    """Names that something depends on, and of which the lock has no entry that fits."""
     active: set[str] = field(default_factory=set)
     """Extras and groups in uv's own encoding, which markers of conflicting extras ask for."""
 
@@ -141,8 +143,10 @@ def _chosen(edge: Edge, by_name: dict[str, list[Node]], host: Target, found: Wal
         return None
     if len(candidates) == 1:
         return candidates[0]
-    why = "the lock has no entry for it" if not candidates else "several of its entries fit"
-    found.undecided.append((edge.name, why))
+    if candidates:
+        found.undecided.append((edge.name, "several of its entries fit"))
+    else:
+        found.absent.append(edge.name)
     return None
 
 

@@ -7,6 +7,7 @@ from bisect_env.snapshots.pieces import (
     HOST_NOT_TOLD,
     Gathering,
     cuda_of,
+    cut_off,
     editable,
     pinned,
     require_some,
@@ -48,9 +49,14 @@ def read(text: str, origin: str, host: Target) -> Snapshot:
             left.append(unread(number, line, _UNNAMED if line.startswith("-e ") else "no line of pip freeze"))
     distributions = found.distributions()
     snapshot = Snapshot(
-        origin, NAME, distributions, pasted.told_python(text), cuda=cuda_of(distributions), missing=_UNTOLD,
+        origin,
+        NAME,
+        distributions,
+        pasted.told_python(text),
+        cuda=cuda_of(distributions),
+        missing=(*_UNTOLD, *cut_off(text)),
         unread=tuple(left),
-    )  # fmt: skip
+    )
     return require_some(snapshot, "the output of pip freeze: lines such as torch==2.11.0")
 
 

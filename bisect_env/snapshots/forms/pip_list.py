@@ -15,6 +15,7 @@ from bisect_env.snapshots.pieces import (
     VERSION,
     Gathering,
     cuda_of,
+    cut_off,
     require_some,
     shortened,
     unread,
@@ -53,14 +54,23 @@ def read(text: str, origin: str, host: Target) -> Snapshot:
     first = next((line for _, line in pasted.numbered(text)), "").lstrip()
     found, left, missing = Gathering(origin), list[Unread](), [HOST_NOT_TOLD]
     if first.startswith("["):
-        _read_json(text, origin, found, left)
-    elif _read_table(text, found, left):
+        outdated = _read_json(text, origin, found, left)
+    else:
+        outdated = _read_table(text, found, left)
+        missing += cut_off(text)
+    if outdated:
         missing.append("It lists only what could be upgraded (pip list --outdated).")
     distributions = found.distributions()
     snapshot = Snapshot(
-        origin, NAME, distributions, pasted.told_python(text), cuda=cuda_of(distributions), missing=tuple(missing),
+        origin,
+        NAME,
+        distributions,
+        pasted.told_python(text),
+        cuda=cuda_of(distributions),
+        missing=tuple(missing),
         unread=tuple(left),
-    )  # fmt: skip
+        partial=outdated,
+    )
     return require_some(snapshot, _WANTED)
 
 
@@ -102,7 +112,8 @@ def _cells(header: str, cuts: list[int], line: str, rest: str) -> dict[str, str]
     return {title: line[start:end].strip() for title, start, end in zip(titles, cuts, ends, strict=False)}
 
 
-def _read_json(text: str, origin: str, found: Gathering, left: list[Unread]) -> None:
+def _read_json(text: str, origin: str, found: Gathering, left: list[Unread]) -> bool:
+    """Reads the entries; True when the list holds only what is outdated."""
     lines = dict(pasted.numbered(text))
     last = max(lines)
     plain = "\n".join(lines.get(number, "") for number in range(1, last + 1))
@@ -128,3 +139,4 @@ def _read_json(text: str, origin: str, found: Gathering, left: list[Unread]) -> 
         source = entry.get("editable_project_location")
         shown = version.strip() if len(version) <= 200 else shortened(version, 200)
         found.add(versioned(canonicalize_name(name), shown, manager, source if isinstance(source, str) else ""), place)
+    return any(isinstance(entry, dict) and "latest_version" in entry for entry in entries)

@@ -63,9 +63,13 @@ def read(text: str, origin: str, host: Target) -> Snapshot:
         found.add(_distribution(package), place)
     distributions = found.distributions()
     snapshot = Snapshot(
-        origin, NAME, distributions, cuda=cuda_of(distributions),
-        missing=(HOST_NOT_TOLD, decided, *_choice(lock, target, groups, outside)), unread=tuple(left),
-    )  # fmt: skip
+        origin,
+        NAME,
+        distributions,
+        cuda=cuda_of(distributions),
+        missing=(HOST_NOT_TOLD, decided, *_choice(lock, target, groups, outside)),
+        unread=tuple(left),
+    )
     return require_some(snapshot, f"packages for {target.platform} {target.machine}, Python {target.python}")
 
 

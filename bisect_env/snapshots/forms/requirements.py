@@ -19,6 +19,7 @@ from bisect_env.snapshots.pieces import (
     MOST,
     Gathering,
     cuda_of,
+    cut_off,
     editable,
     pinned,
     require_some,
@@ -83,10 +84,15 @@ def read(text: str, origin: str, host: Target, beside: Beside | None = None) -> 
     distributions = reading.found.distributions()
     compiled = _COMPILED.search(text) is not None and not reading.ranges
     snapshot = Snapshot(
-        origin, NAME, distributions, cuda=cuda_of(distributions), missing=_missing(reading, compiled),
-        unread=tuple(reading.unread), ranges=tuple(str(requirement) for requirement, _ in reading.ranges),
+        origin,
+        NAME,
+        distributions,
+        cuda=cuda_of(distributions),
+        missing=(*_missing(reading, compiled), *cut_off(text)),
+        unread=tuple(reading.unread),
+        ranges=tuple(str(requirement) for requirement, _ in reading.ranges),
         partial=not compiled,
-    )  # fmt: skip
+    )
     return require_some(snapshot, "a requirements file: lines such as torch==2.11.0 or numpy>=2")
 
 

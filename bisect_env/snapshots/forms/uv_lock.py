@@ -69,6 +69,9 @@ def read(text: str, origin: str, host: Target) -> Snapshot:
         raise BadInput(origin, "package", "no entry that is the project itself (virtual or editable)", _WANTED)
     _check_forks(document, origin, target)
     found = uv_graph.walk(nodes, start, edges, target)
+    if found.absent:
+        words = f"no entry for {shortened(', '.join(dict.fromkeys(found.absent)))}, which others depend on"
+        raise BadInput(origin, "package", f"{words}: was it cut off?", _WANTED)
     gathering = Gathering(origin)
     own = {node.at for node in start}
     for at, node in sorted(found.reached.items()):
@@ -83,8 +86,13 @@ def read(text: str, origin: str, host: Target) -> Snapshot:
     )
     missing = (HOST_NOT_TOLD, decided, *_choice(start, target, nodes, names))
     snapshot = Snapshot(
-        origin, NAME, distributions, cuda=cuda_of(distributions), missing=missing, unread=left,
-    )  # fmt: skip
+        origin,
+        NAME,
+        distributions,
+        cuda=cuda_of(distributions),
+        missing=missing,
+        unread=left,
+    )
     return require_some(snapshot, f"packages for {target.platform} {target.machine}, Python {target.python}")
 
 
