@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from itertools import chain
+from textwrap import wrap
 from typing import Any
 
 from bisect_env.report.grid import Column, draw
@@ -13,6 +15,8 @@ from bisect_env.snapshots.records import Snapshot
 MOST = 3
 """Members of a group that the table names; all are in the list below it."""
 ABSENT = "-"
+WIDTH = 118
+"""Characters a line of the lists, as far as words allow."""
 
 
 def text(good: Snapshot, bad: Snapshot, found: Difference) -> str:
@@ -96,4 +100,12 @@ def _level(level: str | None) -> str:
 
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:
-    return ["\n".join([f"{title}:", *(f"  {line}" for line in lines)])] if lines else []
+    return ["\n".join([f"{title}:", *chain.from_iterable(map(_wrapped, lines))])] if lines else []
+
+
+def _wrapped(line: str) -> list[str]:
+    """Names, paths and URLs are not cut."""
+    indent, further = "  ", "    "
+    return wrap(
+        line, WIDTH, initial_indent=indent, subsequent_indent=further, break_long_words=False, break_on_hyphens=False
+    )

@@ -141,7 +141,7 @@ def test_a_clone_of_a_url_is_made_once_and_brought_up_to_date(repository: Reposi
         ("https://me:hidden@example.org/x.git", "credentials in the URL"),
         ("--upload-pack=touch /tmp/x", "no repository"),
         ("ext::sh -c true", "no repository"),
-        ("file:///nowhere/at/all", "does not exist"),
+        ("file:///nowhere/at/all", "does not appear to be a git repository|does not exist"),
     ],
 )
 def test_what_is_no_repository(tmp_path: Path, url: str, words: str) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -157,6 +158,6 @@ def test_the_build_changes_at_most_once_between_labels_that_were_asked_for(
     labels = [label for step in found.steps if (label := Version(step.version).local) is not None]
     assert set(labels) <= {good[1], bad[1]}
     if good != bad:
-        assert sum(one != other for one, other in zip(labels, labels[1:], strict=False)) == (good[1] != bad[1])
+        assert sum(one != other for one, other in pairwise(labels)) == (good[1] != bad[1])
     numbers = [Version(step.version).major for step in found.steps]
     assert numbers == sorted(numbers, reverse=good[0] > bad[0])
