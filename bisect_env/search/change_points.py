@@ -1,0 +1,74 @@
+"""One change along a line of positions: where it is, and what more trials would tell. Exact, for many lines at once.
+
+Positions 0..n; the change c in 1..n says that positions from c on fail with an unknown rate p and those before it with
+an unknown rate q; "none" says that all have the same rate. All arrays have the positions last and any shape before it:
+a single search, or thousands that are simulated in step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import xlogy
+
+from bisect_env.search.rates import BAD, EITHER, GOOD, Counts, Floats, RatePrior
+
+NONE = 0.02
+"""Prior probability that nothing along the line changes the rate. The rest is shared evenly by the changes."""
+
+
+class ChangePoints:
+    """The posterior over the change, rates integrated out."""
+
+    def __init__(self, failures: Counts, passes: Counts) -> None:
+        """Condition on counts at positions: both (..., n + 1)."""
+        below = np.cumsum(failures, axis=-1), np.cumsum(passes, axis=-1)
+        self.all = (below[0][..., -1:], below[1][..., -1:])
+        self.good = (below[0][..., :-1], below[1][..., :-1])
+        self.bad = (self.all[0] - self.good[0], self.all[1] - self.good[1])
+        count = failures.shape[-1] - 1
+        joint = np.concatenate(
+            [
+                np.log(NONE) + EITHER.log_marginal(*self.all),
+                np.log((1 - NONE) / count) + BAD.log_marginal(*self.bad) + GOOD.log_marginal(*self.good),
+            ],
+            axis=-1,
+        )
+        highest = joint.max(axis=-1, keepdims=True)
+        scaled = np.exp(joint - highest)
+        total = scaled.sum(axis=-1, keepdims=True)
+        self.weights: Floats = scaled / total
+        """Posterior (..., n + 1): of none first, then of the changes 1..n."""
+        self.log_evidence: Floats = (highest + np.log(total))[..., 0]
+        """Log probability of all outcomes under one change or none: (...)."""
+
+    def failing(self) -> Floats:
+        """Probability that the next trial at each position fails: (..., n + 1)."""
+        sides = [prior.mean(*counts) for prior, counts in self._sides()]
+        return self._mixed(*sides)
+
+    def information(self, size: int) -> Floats:
+        """What ``size`` trials at each position are expected to tell about the change, in nats: (..., n + 1).
+
+        The mutual information between the change and the number of failures (Lindley 1956).
+        """
+        # One number of failures after the other: an array over all of them at once would not stay in the cache.
+        sides = [np.moveaxis(prior.predictive(*counts, size), -1, 0) for prior, counts in self._sides()]
+        told = np.zeros(self.weights.shape)
+        for bad, good, same in zip(*sides, strict=True):
+            mixed = self._mixed(bad, good, same)
+            told += self._mixed(xlogy(bad, bad), xlogy(good, good), xlogy(same, same)) - xlogy(mixed, mixed)
+        return np.maximum(told, 0.0)
+
+    def _sides(self) -> tuple[tuple[RatePrior, tuple[Counts, Counts]], ...]:
+        return ((BAD, self.bad), (GOOD, self.good), (EITHER, self.all))
+
+    def _mixed(self, bad: Floats, good: Floats, same: Floats) -> Floats:
+        """Mean over the posterior, at each position, of what a hypothesis says for its bad and its good side.
+
+        At position m the changes 1..m have it on their bad side and m+1..n on their good side.
+        """
+        weights = self.weights[..., 1:]
+        mean = np.empty(self.weights.shape)
+        mean[..., :1] = (weights * good).sum(axis=-1, keepdims=True)
+        mean[..., 1:] = np.cumsum(weights * (bad - good), axis=-1) + mean[..., :1]
+        return np.asarray(mean + self.weights[..., :1] * same, dtype=np.float64)

@@ -1,0 +1,216 @@
+"""Which version along a line it is: asks positions, and is told how often trials there failed."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from bisect_env.search.along import (
+    LOOK_AGAIN,
+    NEGLIGIBLE,
+    SIZES,
+    choose,
+    most_probable,
+    several,
+    smallest_range,
+    status,
+)
+from bisect_env.search.change_points import ChangePoints
+from bisect_env.search.rates import BAD, GOOD, Counts, Floats, RatePrior
+from bisect_env.search.records import Batch, Costs, Interval, Result, Status, Told
+from bisect_env.search.segments import log_several_changes
+
+OTHERS = 8
+"""A position of which so many trials ended by something else, and none counted, is not asked again."""
+
+
+class Line:
+    """A search for the one change in a row of versions, of which each fails with some unknown probability.
+
+    Positions 0..n: 0 is the good end, n the bad one. The answer c, in 1..n, says that positions from c on fail with the
+    rate p and those before it with the rate q. Asks and tells may overlap. The same arguments, asks, tells and skips
+    in the same order give the same asks.
+    """
+
+    def __init__(
+        self,
+        candidates: int,
+        *,
+        confidence: float = 0.95,
+        seed: int = 0,
+        costs: Costs[int] | None = None,
+        batch: int | Literal["auto"] = "auto",
+    ) -> None:
+        """Begin.
+
+        Args:
+            candidates: how many versions can be to blame, n.
+            confidence: probability at which an answer is given.
+            seed: of what batches in flight might show.
+            costs: what a trial and a build are expected to cost, until it is told what they did cost.
+            batch: trials a batch; "auto" for the most information per second.
+
+        Raises:
+            ValueError: there is no candidate, the confidence is no probability between 0.5 and 1, or the batch is
+                empty.
+        """
+        if candidates < 1:
+            raise ValueError(f"a search along a line needs at least one candidate, not {candidates}")
+        if not 0.5 <= confidence < 1:
+            raise ValueError(f"the confidence is at least 0.5 and below 1, not {confidence}")
+        if batch != "auto" and batch < 1:
+            raise ValueError(f"a batch has at least one trial, not {batch}")
+        self._confidence, self._seed = confidence, seed
+        self._costs: Costs[int] = costs or Costs()
+        self._sizes = SIZES if batch == "auto" else (batch,)
+        self._failures: Counts = np.zeros(candidates + 1, dtype=np.int64)
+        self._passes = self._failures.copy()
+        self._others = self._failures.copy()
+        self._askable = np.ones(candidates + 1, dtype=bool)
+        self._built = np.array([self._costs.of_build(position) == 0 for position in range(candidates + 1)])
+        self._asked: dict[int, Batch[int]] = {}
+        self._next = 0
+        self._builds: list[float] = []
+        self._trial_seconds, self._trials_timed = 0.0, 0
+        self._points = ChangePoints(self._failures, self._passes)
+        self._looked_at, self._several = 0, 0.0
+        self._nothing_left = False
+
+    def skip(self, position: int) -> None:
+        """This position cannot be tested: it is never asked again, but can still be to blame."""
+        self._askable[self._checked(position)] = False
+        self._nothing_left = False
+
+    def ask(self, busy: int = 0) -> Batch[int] | None:
+        """The batch to run next; None when the search is over.
+
+        Args:
+            busy: how many of the batches asked before still run. For the choice, an outcome is drawn for each.
+        """
+        if self._status() in (Status.CONFIDENT, Status.MISFIT):
+            return None
+        choice = choose(
+            self._supposed(busy), self._askable, self._build_costs(), np.array(self._trial_cost()), self._sizes
+        )
+        if float(choice.information) < NEGLIGIBLE:
+            self._nothing_left = not busy
+            return None
+        batch = Batch(self._next, int(choice.position), int(choice.size))
+        self._asked[batch.id] = batch
+        self._next += 1
+        return batch
+
+    def tell(self, told: Told[int]) -> None:
+        """What became of a batch, or of trials that were run anyway, such as those of the two ends."""
+        position = self._checked(told.batch.point)
+        self._asked.pop(told.batch.id, None)
+        self._failures[position] += told.failures
+        self._passes[position] += told.passes
+        self._others[position] += told.other
+        ended = told.failures + told.passes + told.other
+        if told.build_seconds is not None:
+            self._builds.append(told.build_seconds)
+        if told.trial_seconds is not None and ended:
+            self._trial_seconds += told.trial_seconds * ended
+            self._trials_timed += ended
+        self._built[position] |= ended > 0
+        counted = int(self._failures[position] + self._passes[position])
+        if told.skipped or (self._others[position] >= OTHERS and not counted):
+            self.skip(position)
+        self._nothing_left = False
+        self._points = ChangePoints(self._failures, self._passes)
+        self._look(self._trials() >= LOOK_AGAIN * self._looked_at)
+
+    def result(self) -> Result[int]:
+        """What is known by now: ``best`` is the shortest range that has the confidence, its probability is of one
+        change or none.
+        """
+        weights, standing = self._points.weights, self._status()
+        none = float(weights[0])
+        best: tuple[int, ...] = ()
+        if none < weights[1:].sum() and none < self._confidence:
+            low, high = smallest_range(weights, min(self._confidence, 1 - none))
+            best = tuple(range(low, high + 1))
+        order = np.argsort(-weights[1:], kind="stable") + 1
+        return Result(
+            status=standing,
+            best=best,
+            probability=float(weights[list(best)].sum() if best else none) * (1 - self._several),
+            posterior=tuple((int(change), float(weights[change])) for change in order),
+            none=none,
+            rate_bad=self._interval(BAD, self._points.bad),
+            rate_good=self._interval(GOOD, self._points.good),
+            trials=self._trials(),
+            points_built=len(self._builds),
+            misfit=self._contradiction() if standing is Status.MISFIT else "",
+        )
+
+    def _checked(self, position: int) -> int:
+        if not 0 <= position < len(self._failures):
+            raise ValueError(f"there is no position {position}: they are 0 to {len(self._failures) - 1}")
+        return position
+
+    def _trials(self) -> int:
+        return int(self._failures.sum() + self._passes.sum())
+
+    def _look(self, due: bool) -> None:
+        """See whether more than one change explains it better: now and then, and before an answer is given."""
+        if due or float(most_probable(self._points.weights, self._askable)) >= self._confidence:
+            self._looked_at = self._trials()
+            self._several = several(
+                log_several_changes(self._failures, self._passes), float(self._points.log_evidence)
+            )
+
+    def _status(self) -> Status:
+        probability = float(most_probable(self._points.weights, self._askable))
+        standing = status(probability, self._several, self._confidence)
+        return Status.EXHAUSTED if standing is Status.SEARCHING and self._nothing_left else standing
+
+    def _supposed(self, busy: int) -> ChangePoints:
+        """What will be known once the batches in flight have ended, with outcomes drawn for them."""
+        points = self._points
+        failures, passes = self._failures.copy(), self._passes.copy()
+        for batch in list(self._asked.values())[-busy:] if busy else ():
+            random = np.random.default_rng([self._seed, batch.id])
+            failed = random.binomial(batch.size, min(float(points.failing()[batch.point]), 1.0))
+            failures[batch.point] += failed
+            passes[batch.point] += batch.size - failed
+            points = ChangePoints(failures, passes)
+        return points
+
+    def _build_costs(self) -> Floats:
+        seen = float(np.mean(self._builds)) if self._builds else None
+        costs = [
+            0.0 if built else self._costs.of_build(position) if seen is None else seen
+            for position, built in enumerate(self._built)
+        ]
+        return np.array(costs)
+
+    def _trial_cost(self) -> float:
+        return self._trial_seconds / self._trials_timed if self._trial_seconds else self._costs.trial
+
+    def _interval(self, prior: RatePrior, counts: tuple[Counts, Counts]) -> Interval:
+        if not self._trials():
+            return Interval(float("nan"), float("nan"), float("nan"))
+        weights = self._points.weights[1:]
+        kept = weights > 1e-4 * weights.max()
+        return prior.interval(counts[0][kept], counts[1][kept], weights[kept])
+
+    def _contradiction(self) -> str:
+        """What the best single change cannot explain."""
+        change = int(self._points.weights[1:].argmax()) + 1
+        before = [m for m in range(change) if self._failures[m]]
+        after = [m for m in range(change, len(self._failures)) if self._passes[m]]
+        parts = []
+        if before:
+            worst = max(before, key=lambda m: int(self._failures[m]))
+            parts.append(f"{self._of(worst)} failed at position {worst}, which is before it")
+        if after:
+            worst = max(after, key=lambda m: int(self._passes[m]))
+            parts.append(f"{self._of(worst)} failed at position {worst}, which is past it")
+        said = f"One change does not explain the failures. The best single one is at position {change}"
+        return f"{said}, but {' and '.join(parts)}." if parts else f"{said}, and the rates on a side of it differ."
+
+    def _of(self, position: int) -> str:
+        return f"{self._failures[position]} of {self._failures[position] + self._passes[position]} trials"
