@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from bisect_env.search.rates import BAD, GOOD, Counts, Floats
+from bisect_env.search.rates import BAD, EITHER, GOOD, Counts, Floats
 
 Bools: TypeAlias = NDArray[np.bool_]
 
@@ -35,28 +35,29 @@ class Hypotheses:
         self._first, self._second = (np.array([answer[end] for answer in self.answers]) for end in (0, -1))
         pairs = len(self.answers) - factors
         prior = np.concatenate([np.full(factors, SINGLE / factors), np.full(pairs, PAIR / max(pairs, 1)), [NONE]])
-        self._log_prior = np.log(prior / prior.sum())
+        self.log_prior: Floats = np.log(prior / prior.sum())
         self._failures: Counts = np.zeros(len(prior), dtype=np.int64)
         self._passes: Counts = np.zeros(len(prior), dtype=np.int64)
         self._all = (0, 0)
 
-    def positive(self, point: Bools) -> Bools:
-        """Whether the rate at a point (factors,) is p: (hypotheses,). Where none is to blame it is q everywhere."""
-        return np.append(point[self._first] & point[self._second], False)
+    def positive(self, points: Bools) -> Bools:
+        """Whether the rate is p: points (C, factors) to (C, hypotheses). Where none is to blame it is q everywhere."""
+        inside = points[:, self._first] & points[:, self._second]
+        return np.concatenate([inside, np.zeros((len(points), 1), dtype=bool)], axis=1)
 
-    def form(self, values: Floats, which: Counts) -> Floats:
-        """Values (len(which), K) of the hypotheses ``which`` as a matrix (factors, factors * K), zero elsewhere.
+    def square(self, values: Floats, which: Counts) -> Floats:
+        """Values (len(which), K) of the hypotheses ``which`` as (factors, factors, K), zero elsewhere.
 
-        Row i, columns j * K and on: the pair (i, j), or the single i where j is i. The value of none is left out.
+        Singles are on the diagonal and pairs above it. The value of none is left out.
         """
         values, which = values[which < len(self.answers)], which[which < len(self.answers)]
-        form = np.zeros((self._factors, self._factors, values.shape[1]))
-        form[self._first[which], self._second[which]] = values
-        return form.reshape(self._factors, -1)
+        square = np.zeros((self._factors, self._factors, values.shape[1]))
+        square[self._first[which], self._second[which]] = values
+        return square
 
     def tell(self, point: Bools, failures: int, passes: int) -> None:
         """Count trials at a point (factors,)."""
-        positive = self.positive(point)
+        positive = self.positive(point[None])[0]
         self._failures += failures * positive
         self._passes += passes * positive
         self._all = (self._all[0] + failures, self._all[1] + passes)
@@ -76,19 +77,30 @@ class Hypotheses:
         """Failures and passes where the rate is q, for each hypothesis."""
         return self._all[0] - self._failures, self._all[1] - self._passes
 
-    def log_joint(self) -> Floats:
-        """Natural log of prior times likelihood of all outcomes in their order, for each hypothesis."""
-        joint: Floats = self._log_prior + BAD.log_marginal(*self.at_bad()) + GOOD.log_marginal(*self.at_good())
-        joint[-1] = self._log_prior[-1] + self._none()
-        return joint
+    def log_likelihood(self) -> Floats:
+        """Natural log of the likelihood of all outcomes in their order, for each hypothesis."""
+        likelihood = BAD.log_marginal(*self.at_bad()) + GOOD.log_marginal(*self.at_good())
+        # Whatever the cause of another kind is, it may fail often or seldom.
+        likelihood[-1:] = EITHER.log_marginal(*self._everywhere())
+        return likelihood
 
-    def _none(self) -> float:
-        """Log likelihood of one rate everywhere, which may be of either kind: the cause is not among the factors."""
-        failures, passes = (np.array([count]) for count in self._all)
-        both = np.concatenate([BAD.log_marginal(failures, passes), GOOD.log_marginal(failures, passes)])
-        return float(logsumexp(both)) - float(np.log(2))
+    def predictive(self, which: Counts, size: int) -> tuple[Floats, Floats]:
+        """Probabilities of 0..size failures in ``size`` trials where the rate is p and where it is q.
+
+        Both are (len(which), size + 1), for the hypotheses with the indices ``which``, which are in order.
+        """
+        failures, passes = self.at_bad()
+        bad = BAD.predictive(failures[which], passes[which], size)
+        failures, passes = self.at_good()
+        good = GOOD.predictive(failures[which], passes[which], size)
+        if which[-1] == len(self.answers):
+            good[-1:] = EITHER.predictive(*self._everywhere(), size)
+        return bad, good
+
+    def _everywhere(self) -> tuple[Counts, Counts]:
+        return np.array(self._all[:1]), np.array(self._all[1:])
 
     def weights(self) -> Floats:
         """Posterior probabilities, in the order of ``answers`` and none last; they sum to 1."""
-        joint = self.log_joint()
+        joint = self.log_prior + self.log_likelihood()
         return np.asarray(np.exp(joint - logsumexp(joint)), dtype=np.float64)

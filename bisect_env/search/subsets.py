@@ -7,20 +7,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import expit
 
 from bisect_env.search.choosing import SIZES, Prospects, candidates, choose
 from bisect_env.search.hypotheses import Bools, Hypotheses
-from bisect_env.search.patterns import log_any_pattern
 from bisect_env.search.rates import BAD, GOOD, Counts, Floats, RatePrior
 from bisect_env.search.records import Batch, Costs, Interval, Result, Status, Told
 from bisect_env.search.unresolvable import LEAST, Unresolvable
+from bisect_env.search.wider import Wider
 
 Point = frozenset[int]
 Answer = tuple[int, ...]
 
-PATTERN = 0.02
-"""Prior probability that neither one factor nor a pair explains the failures."""
+NOTABLE = 1e-3
+"""Answers with less probability are not looked at for whether they can be told from the best one."""
 OTHERS = 8
 """A point of which so many trials ended by something else, and none counted, is not asked again."""
 
@@ -72,6 +71,8 @@ class Subsets:
         self._costs: Costs[Point] = costs or Costs()
         self._sizes = SIZES if batch == "auto" else (batch,)
         self._hypotheses = Hypotheses(factors)
+        self._wider = Wider(factors)
+        self._misfit = 0.0
         self._unresolvable = Unresolvable(factors)
         self._tallies: dict[Point, _Tally] = {}
         self._asked: dict[int, Batch[Point]] = {}
@@ -100,13 +101,15 @@ class Subsets:
         prospects = self._prospects(busy, random)
         built = np.array([self._row(point) for point in sorted(self._built, key=sorted)], dtype=bool)
         points = candidates(
-            lambda points: prospects.information(points, 1) * self._chances(points),
+            lambda points: prospects.around(points) * self._chances_around(points),
             built.reshape(-1, self._factors),
             random,
         )
         builds = np.array([self._build_cost(point) for point in map(_point, points)])
         trial = self._trial_seconds / self._trials_timed if self._trials_timed else self._costs.trial
-        choice = choose(prospects, points, self._chances(points), lambda size: builds + size * trial, self._sizes)
+        tested = np.array([self._wider.place(point) for point in points])
+        chances = self._chances(points)
+        choice = choose(prospects, points, tested, chances, lambda size: builds + size * trial, self._sizes)
         self._nothing_left = choice is None and not busy
         if choice is None:
             return None
@@ -126,6 +129,8 @@ class Subsets:
         tally.passes += told.passes
         tally.other += told.other
         self._hypotheses.tell(self._row(point), told.failures, told.passes)
+        self._wider.tell(self._row(point), told.failures, told.passes)
+        self._misfit = self._wider.probability(self._hypotheses)
         if told.build_seconds is not None:
             self._builds.append(told.build_seconds)
         ended = told.failures + told.passes + told.other
@@ -146,7 +151,7 @@ class Subsets:
         weights = self._hypotheses.weights()
         order = np.argsort(-weights[:-1], kind="stable")
         answers = self._hypotheses.answers
-        status, fits = self._status(), 1 - self._pattern()
+        status, fits = self._status(), 1 - self._misfit
         best = self._best(weights, status)
         counted = [tally for tally in self._tallies.values() if tally.counted]
         return Result(
@@ -163,12 +168,11 @@ class Subsets:
         )
 
     def _status(self) -> Status:
-        pattern = self._pattern()
-        if pattern >= self._confidence:
+        if self._misfit >= self._confidence:
             return Status.MISFIT
         weights = self._hypotheses.weights()
         best = self._alike(weights)
-        if max(float(weights[best].sum()), float(weights[-1])) * (1 - pattern) >= self._confidence:
+        if max(float(weights[best].sum()), float(weights[-1])) * (1 - self._misfit) >= self._confidence:
             return Status.CONFIDENT
         return Status.EXHAUSTED if self._nothing_left else Status.SEARCHING
 
@@ -189,14 +193,8 @@ class Subsets:
         if not len(self._unresolvable):
             return [best]
         answers = self._hypotheses.answers
-        others = [int(index) for index in np.argsort(-weights[:-1], kind="stable") if index != best]
+        others = [int(index) for index in np.flatnonzero(weights[:-1] > NOTABLE) if index != best]
         return [best, *(index for index in others if not self._unresolvable.apart(answers[best], answers[index]))]
-
-    def _pattern(self) -> float:
-        """Probability that neither one factor nor a pair nor none explains where it failed."""
-        pattern = log_any_pattern((tally.failures, tally.passes) for tally in self._tallies.values() if tally.counted)
-        explained = float(np.logaddexp.reduce(self._hypotheses.log_joint()))
-        return float(expit(np.log(PATTERN / (1 - PATTERN)) + pattern - explained))
 
     def _contradiction(self) -> str:
         """The worst point for the best answer, in words."""
@@ -221,7 +219,7 @@ class Subsets:
 
     def _prospects(self, busy: int, random: np.random.Generator) -> Prospects:
         """What batches would tell once those in flight have shown what may be expected of them."""
-        prospects = Prospects(self._hypotheses)
+        prospects = Prospects(self._hypotheses, self._wider.patterns, self._misfit)
         if not busy:
             return prospects
         supposed = self._hypotheses.copy()
@@ -229,7 +227,7 @@ class Subsets:
             row = self._row(batch.point)
             failures = prospects.draw(row, batch.size, random)
             supposed.tell(row, failures, batch.size - failures)
-            prospects = Prospects(supposed)
+            prospects = Prospects(supposed, self._wider.patterns, self._misfit)
         return prospects
 
     def _chances(self, points: Bools) -> Floats:
@@ -239,6 +237,13 @@ class Subsets:
         if self._barred or any(tally.other for tally in self._tallies.values()):
             chances *= [self._counting(point) for point in map(_point, points)]
         return chances
+
+    def _chances_around(self, points: Bools) -> Floats:
+        """The same of each point's neighbours, by the factor flipped: (C, factors)."""
+        if not len(self._unresolvable):
+            return np.ones(points.shape)
+        neighbours = points[:, None, :] ^ np.eye(self._factors, dtype=bool)
+        return self._chances(neighbours.reshape(-1, self._factors)).reshape(points.shape)
 
     def _counting(self, point: Point) -> float:
         tally = self._tallies.get(point, _Tally())

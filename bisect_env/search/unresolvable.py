@@ -66,9 +66,28 @@ class Unresolvable:
 
     def apart(self, first: tuple[int, ...], second: tuple[int, ...]) -> bool:
         """Whether some mix that may resolve has all factors of one answer at bad, and one of the other's at good."""
-        return max(self._without(first, second), self._without(second, first)) >= LEAST
+        return any(
+            self._likeliest(present, absent) >= LEAST
+            for present, other in ((first, second), (second, first))
+            for absent in set(other) - set(present)
+        )
 
-    def _without(self, present: tuple[int, ...], other: tuple[int, ...]) -> float:
-        """Probability of the likeliest mix in which ``present`` is at bad and something of ``other`` at good."""
-        rest = [factor for factor in other if factor not in present]
-        return max((float(np.exp(self._resolves[list(present), factor].sum())) for factor in rest), default=0.0)
+    def _likeliest(self, present: tuple[int, ...], absent: int) -> float:
+        """Probability of resolving of the likeliest mix with these at bad and that one at good.
+
+        Found by flipping one of the others at a time, from all of them at bad and from all of them at good.
+        """
+        factors = len(self._cleared)
+        free = np.flatnonzero(~np.isin(np.arange(factors), [*present, absent]))
+        flips = np.concatenate([np.zeros((1, factors), dtype=bool), np.eye(factors, dtype=bool)[free]])
+        best = 0.0
+        for others in (True, False):
+            point = np.full(factors, others)
+            point[list(present)], point[absent] = True, False
+            chances = self.chance(point ^ flips)
+            # Not for rounding errors, which could go back and forth for ever.
+            while chances.max() > chances[0] + 1e-9:
+                point ^= flips[int(chances.argmax())]
+                chances = self.chance(point ^ flips)
+            best = max(best, float(chances[0]))
+        return best
