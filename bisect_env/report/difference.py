@@ -15,6 +15,8 @@ from bisect_env.snapshots.records import Snapshot
 MOST = 3
 """Members of a group that the table names; all are in the list below it."""
 ABSENT = "-"
+SCHEMA = 1
+"""Grows when a key is renamed, removed or changes its meaning; not when one is added."""
 WIDTH = 118
 """Characters a line of the lists, as far as words allow."""
 
@@ -38,11 +40,11 @@ def text(good: Snapshot, bad: Snapshot, found: Difference) -> str:
 
 
 def structure(good: Snapshot, bad: Snapshot, found: Difference) -> dict[str, Any]:
-    """The same for ``--json``: ``good`` and ``bad`` (origin, form), ``factors``, ``followers``, ``held``, ``notes``.
-
-    A level that is absent, or a variable that is not set, is null.
+    """The same for ``--json``: ``schema``, ``good`` and ``bad`` (origin, form), ``factors``, ``followers``, ``held``,
+    ``notes``. A level that is absent, or a variable that is not set, is null.
     """
     return {
+        "schema": SCHEMA,
         "good": {"origin": good.origin, "form": good.form},
         "bad": {"origin": bad.origin, "form": bad.form},
         "factors": [asdict(factor) for factor in found.factors],
@@ -91,7 +93,7 @@ def _held(held: Iterable[Held]) -> list[str]:
     """Those held for one reason on one line."""
     by_reason: dict[str, list[str]] = {}
     for each in held:
-        by_reason.setdefault(each.why, []).append(f"{each.name} {_level(each.good)} -> {_level(each.bad)}")
+        by_reason.setdefault(each.why, []).append(_change(Change(each.name, each.good, each.bad)))
     return [f"{', '.join(names)}: {why}" for why, names in by_reason.items()]
 
 
