@@ -29,7 +29,8 @@ def text(snapshot: Snapshot, width: int) -> str:
 def _heading(snapshot: Snapshot) -> str:
     count = len(snapshot.distributions)
     plural = "" if count == 1 else "s"
-    unread = f"; {len(snapshot.unread)} lines could not be read" if snapshot.unread else ""
+    missed = len(snapshot.unread)
+    unread = f"; {missed} {'line' if missed == 1 else 'lines'} could not be read" if missed else ""
     partial = ", of more that are not listed" if snapshot.partial else ""
     return f"{snapshot.origin}: {snapshot.form}, {count} distribution{plural}{partial}{unread}"
 

@@ -168,6 +168,7 @@ def _without_own_secrets(text: str) -> str:
 
 def _for_shell(program: str, venv: str) -> str:
     """For any POSIX shell. The program is an argument: for a here-document shells need a /tmp that can be written."""
+    found = "python=$(command -v python3 || command -v python)"
     lines = []
     if venv:
         home, _, rest = venv.partition("/")
@@ -179,11 +180,11 @@ def _for_shell(program: str, venv: str) -> str:
             _unless('[ -r "$venv" ]', "there is no $venv to activate"),
             _unless('. "$venv" </dev/null', "$venv could not be activated"),
         ]
+        # An environment that may be moved does not know in every shell where it is: its own Python does.
+        found = f'if [ -x "${{venv%/*}}/python" ]; then python="${{venv%/*}}/python"; else {found}; fi'
     lines += [
-        _unless(
-            "python=$(command -v python3 || command -v python)",
-            "there is no python3 on PATH: end the command with the path of one, or with @VENV",
-        ),
+        found,
+        _unless('[ -n "$python" ]', "there is no python3 on PATH: end the command with the path of one, or with @VENV"),
         f'"$python" -c {shlex.quote(program)} </dev/null',
         "exit $?",
     ]

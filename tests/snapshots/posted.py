@@ -155,7 +155,7 @@ VLLM_HOST=http://me:geheim@10.0.0.1:8000/
 NCCL_SECRET=not for you
 CUDA_MODULE_LOADING=LAZY
 CUDA_MODULE_LOADING=LAZY
-"""  # noqa: W291
+"""  # noqa: W291, E101
 
 OLD_VLLM = """\
 PyTorch version: 2.4.0+cu121

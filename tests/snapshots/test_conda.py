@@ -100,7 +100,7 @@ def test_explicit_hides_a_token() -> None:
 
 
 def test_two_environments_in_one_text() -> None:
-    with pytest.raises(BadInput, match="openssl 3.0.1, and openssl 1.1.1w at line"):
+    with pytest.raises(BadInput, match=r"openssl 3\.0\.1, and openssl 1\.1\.1w at line"):
         read_text(CONDA + CONDA.replace("1.1.1w", "3.0.1"), "x")
     with pytest.raises(BadInput, match=r"Python 3\.12\.0, and 3\.11\.8 before"):
         read_text(CONDA + "python                    3.12.0          hab00c5b_0_cpython    conda-forge\n", "x")
@@ -156,7 +156,8 @@ def test_an_export_without_builds_is_exact_by_its_prefix() -> None:
 
 
 def test_one_written_by_hand_has_ranges_of_condas() -> None:
-    text = "dependencies:\n  - python=3.11\n  - numpy=1.26\n  - scipy==1.13.0\n  - pip:\n    - torch==2.7.0\n    - einops==0.8\n"
+    text = "dependencies:\n  - python=3.11\n  - numpy=1.26\n  - scipy==1.13.0\n"
+    text += "  - pip:\n    - torch==2.7.0\n    - einops==0.8\n"
     found = read_text(text, "x")
     assert pins(found) == {("scipy", "1.13.0", "conda"), ("torch", "2.7.0", "pip"), ("einops", "0.8", "pip")}
     assert (found.python, found.partial) == ("3.11", True)

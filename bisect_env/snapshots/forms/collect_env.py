@@ -20,7 +20,7 @@ ALLOCATOR = "PYTORCH_CUDA_ALLOC_CONF"
 _UNKNOWN = frozenset(
     {"", "n/a", "na", "none", "could not collect", "no cuda", "no xpu", "no relevant packages", "unknown"}
 )
-_FIELD = re.compile(r"([A-Za-z][\w ./()?-]{1,50}?)\s*:(?:\s+(\S.*)|\s*)")
+_FIELD = re.compile(r"([A-Za-z][\w ./()?-]{1,50}?)\s*:(?:\s+(\S.{0,300})|\s*)")
 _ENTRY = re.compile(r"\[(pip|pip3|conda)\]\s+(\S.*)")
 _GPU = re.compile(r"GPU (\d+):\s*(.+?)(?:\s+\(UUID:[^)]*\))?")
 _MIG = re.compile(r"MIG (\S+)\s+Device\s+\d+:.*")
