@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.tags import Tag
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
 from bisect_env.bisection import versions
-from bisect_env.bisection.versions import Versions
+from bisect_env.bisection.versions import Step, Versions
 from bisect_env.environments.index import File, SimpleIndex
+from bisect_env.environments.metadata import MetadataSource
 from bisect_env.environments.records import Interpreter, Unavailable
+from bisect_env.environments.requirements import exact
 from bisect_env.environments.sizes import tags_of
+from bisect_env.environments.variants import label_of
 from bisect_env.matrix.cells import IndexChoice
 
 
@@ -30,17 +35,35 @@ def between(
 ) -> Versions:
     """The line of versions from ``good`` to ``bad`` through what the index has, with the days of their uploads.
 
+    Of torch a note tells the steps that change its CUDA variant along with the version, where no label tells it.
     With an ``interpreter`` the versions of which no file fits it say so: they need not be resolved to be skipped.
 
     Raises InfrastructureError when the index does not answer, ValueError when an end is no version.
     """
     found = versions.line(distribution, simple.releases(distribution, index), good, bad, prereleases=prereleases)
+    if distribution == "torch":
+        found = replace(found, notes=(*found.notes, *_rebuilt(found.steps, MetadataSource(simple, index))))
     files = simple.files(distribution, index)
     if interpreter is None or isinstance(files, Unavailable):
         return found
     tags = frozenset(tags_of(interpreter))
     inner = [replace(step, unusable=_unusable(files, step.version, interpreter, tags)) for step in found.steps[1:-1]]
     return replace(found, steps=(found.steps[0], *inner, found.steps[-1])) if len(found.steps) > 1 else found
+
+
+def variant_in(requires: Sequence[str]) -> str | None:
+    """The CUDA variant that a torch is built for (``cu128``), by the NVIDIA runtime that it requires; None without one.
+
+    From 2.11 on torch requires ``cuda-toolkit``, before that ``nvidia-cuda-runtime-cu12``, exactly.
+    """
+    for line in requires:
+        try:
+            name, version = canonicalize_name(Requirement(line).name), exact(Requirement(line))
+        except InvalidRequirement:
+            continue
+        if version is not None and (name == "cuda-toolkit" or name.startswith("nvidia-cuda-runtime")):
+            return "cu" + "".join(version.split(".")[:2])
+    return None
 
 
 def is_pure(distribution: str, version: str, index: IndexChoice, simple: SimpleIndex) -> bool:
@@ -53,6 +76,20 @@ def is_pure(distribution: str, version: str, index: IndexChoice, simple: SimpleI
         return False
     wheels = [file for file in files if file.wheel and _same(file.version, version)]
     return bool(wheels) and all(file.name.endswith("-none-any.whl") for file in wheels)
+
+
+def _rebuilt(steps: Sequence[Step], metadata: MetadataSource) -> list[str]:
+    """PyPI has one build of each version: there a new CUDA can hide behind a new version."""
+    if any(label_of(step.version) is not None for step in steps):
+        return []
+    told = [(step.version, metadata.of("torch", step.version)) for step in steps]
+    known = [(version, variant_in(each.requires)) for version, each in told if each is not None]
+    return [
+        f"torch {before} is built for {old or 'no CUDA'} and torch {after} for {new or 'no CUDA'}, each for that alone "
+        "on this index: between them version and CUDA variant change together"
+        for (before, old), (after, new) in pairwise(known)
+        if old != new
+    ]
 
 
 def _unusable(files: Sequence[File], version: str, interpreter: Interpreter, tags: frozenset[Tag]) -> str:

@@ -59,3 +59,21 @@ def test_pure_is_what_has_wheels_for_any_machine_alone(wheels: Wheels, index: In
         False,
         False,
     ]
+
+
+def test_a_torch_that_changes_its_cuda_with_its_version_is_noted(wheels: Wheels, index: Index) -> None:
+    for version, runtime in (
+        ("2.9.0", "nvidia-cuda-runtime-cu12==12.8.90; platform_system == 'Linux'"),
+        ("2.10.0", "nvidia-cuda-runtime-cu12==12.8.93"),
+        ("2.11.0", "cuda-toolkit[cudart,nvrtc]==13.0.2; platform_system == 'Linux'"),
+        ("2.12.0", "cuda-toolkit[cudart]==13.0.3"),
+        ("2.13.0", "cuda-bindings<14"),
+    ):
+        index.add(wheels.wheel("torch", version, requires=["filelock", runtime]))
+    choice = IndexChoice(None, (index.url,))
+    found = releases.between("torch", "2.9.0", "2.13.0", choice, SimpleIndex())
+    assert [note.partition(", each")[0] for note in found.notes] == [
+        "torch 2.10.0 is built for cu128 and torch 2.11.0 for cu130",
+        "torch 2.12.0 is built for cu130 and torch 2.13.0 for no CUDA",
+    ]
+    assert releases.between("torch", "2.11.0", "2.12.0", choice, SimpleIndex()).notes == ()
