@@ -62,6 +62,7 @@ def route(text: str, origin: str) -> Route:
     venv = words.pop()[1:] if words and words[-1].startswith("@") else ""
     if not words or not words[0]:
         raise BadInput(origin, "", "there is no command", _WANTED)
+    words[0] = os.path.expanduser(words[0])  # noqa: PTH111 - a command's name is no path
     return Route(tuple(words), venv, _PYTHON.search(text) is not None)
 
 
@@ -76,7 +77,7 @@ def shown(text: str) -> str:
 
 
 def ask(way: Route, origin: str, timeout: float = TIMEOUT) -> str:
-    """What the host printed: the document of :mod:`capture`, and whatever greets a login there.
+    """The document of :mod:`capture` that the host printed, between its marks.
 
     Args:
         way: how it is reached.
@@ -111,7 +112,7 @@ def ask(way: Route, origin: str, timeout: float = TIMEOUT) -> str:
         said = _text(answer)
         last = _last_words(_text(words)) or _last_words(said)
     if ended and capture.begin() in said:
-        return said
+        return _document(said)
     if ended:
         raise BadInput(origin, "", *_silence(process.returncode, last))
     raise InfrastructureError(
@@ -145,6 +146,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _text(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read(MOST_BYTES).decode("utf-8", "replace")
+
+
+def _document(said: str) -> str:
+    """Without a login's greetings, which may hold anything. Two answers, of two nodes, are the reader's to refuse."""
+    end = said.rfind(capture.end())
+    return said[said.index(capture.begin()) : len(said) if end < 0 else end + len(capture.end())]
 
 
 def _silence(status: int, last: str) -> tuple[str, str]:

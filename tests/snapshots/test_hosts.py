@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ from bisect_env.errors import BadInput, InfrastructureError
 from bisect_env.snapshots import hosts
 from bisect_env.snapshots.forms import captured
 from bisect_env.snapshots.records import Snapshot, this_host
+from bisect_env.snapshots.sources import snapshot
 from tests.support.environments import built
 from tests.support.wheels import Wheels
 
@@ -78,6 +80,23 @@ def test_a_venv_behind_any_prefix(prefix: str, ssh: str, venv: Path) -> None:
 )
 def test_a_prefix_that_ends_in_a_python(prefix: str, ssh: str, venv: Path) -> None:
     assert names(asked(prefix.format(ssh=ssh, venv=venv))) == {"alpha", "beta"}
+
+
+@pytest.mark.skipif(shutil.which("script") is None, reason="util-linux's script makes the terminal")
+@pytest.mark.parametrize("last", ["-c @{venv}", "-c {venv}/bin/python"])
+def test_through_a_terminal_that_echoes(last: str, venv: Path) -> None:
+    assert names(asked(f"script -qe /dev/null {last.format(venv=venv)}")) == {"alpha", "beta"}
+
+
+def test_greetings_of_any_kind(venv: Path, tmp_path: Path) -> None:
+    (tmp_path / "loud").write_text('printf \'\\033]0;gpu3\\007 \\001 {"a": 1}\\n\'\nexec "$@"\n')
+    found = snapshot(f"host:sh {tmp_path}/loud env -i @{venv}")
+    assert names(found) == {"alpha", "beta"}
+
+
+def test_two_nodes_that_answer_at_once(venv: Path) -> None:
+    with pytest.raises(BadInput, match="a second capture"):
+        asked(f"sh -c 'cat > {venv}/given; sh {venv}/given; sh {venv}/given' @{venv}")
 
 
 def test_a_venv_below_the_home_there(ssh: str, venv: Path) -> None:
