@@ -111,6 +111,8 @@ def status(probability: float, more_than_one: float, confidence: float) -> Statu
 def smallest_range(weights: Floats, mass: float) -> tuple[int, int]:
     """The shortest run of changes low..high with at least this much posterior, of those the most probable one.
 
+    Neighbours as probable as its ends belong to it: nothing told them apart.
+
     Args:
         weights: posterior of none and the changes 1..n: (n + 1,).
         mass: at most what all changes have together, or all of them are the answer.
@@ -126,4 +128,9 @@ def smallest_range(weights: Floats, mass: float) -> tuple[int, int]:
     lows, highs = lows[fits], np.maximum(highs[fits], lows[fits])
     held = up_to[highs] - up_to[lows - 1]
     best = np.lexsort((-held, highs - lows))[0]
-    return int(lows[best]), int(highs[best])
+    low, high = int(lows[best]), int(highs[best])
+    while low > 1 and np.isclose(weights[low - 1], weights[low], rtol=1e-6, atol=0):
+        low -= 1
+    while high < len(weights) - 1 and np.isclose(weights[high + 1], weights[high], rtol=1e-6, atol=0):
+        high += 1
+    return low, high

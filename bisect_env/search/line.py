@@ -19,7 +19,7 @@ from bisect_env.search.along import (
 from bisect_env.search.change_points import ChangePoints
 from bisect_env.search.rates import BAD, GOOD, Counts, Floats, RatePrior
 from bisect_env.search.records import Batch, Costs, Interval, Result, Status, Told
-from bisect_env.search.segments import log_several_changes
+from bisect_env.search.segments import log_several_changes, worst_explained
 
 OTHERS = 8
 """A position of which so many trials ended by something else, and none counted, is not asked again."""
@@ -90,16 +90,17 @@ class Line:
         """
         if self._status() in (Status.CONFIDENT, Status.MISFIT):
             return None
+        if float(most_probable(self._points.weights, self._askable)) >= self._confidence:
+            # Only that there may be more than one change stands against the answer: that is what to ask about.
+            position = self._doubtful()
+            return None if position is None else self._batch(position, self._sizes[0])
         choice = choose(
             self._supposed(busy), self._askable, self._build_costs(), np.array(self._trial_cost()), self._sizes
         )
         if float(choice.information) < NEGLIGIBLE:
             self._nothing_left = not busy
             return None
-        batch = Batch(self._next, int(choice.position), int(choice.size))
-        self._asked[batch.id] = batch
-        self._next += 1
-        return batch
+        return self._batch(int(choice.position), int(choice.size))
 
     def tell(self, told: Told[int]) -> None:
         """What became of a batch, or of trials that were run anyway, such as those of the two ends."""
@@ -145,6 +146,18 @@ class Line:
             points_built=len(self._builds),
             misfit=self._contradiction() if standing is Status.MISFIT else "",
         )
+
+    def _batch(self, position: int, size: int) -> Batch[int]:
+        batch = Batch(self._next, position, size)
+        self._asked[batch.id] = batch
+        self._next += 1
+        return batch
+
+    def _doubtful(self) -> int | None:
+        change = int(self._points.weights.argmax())
+        position = worst_explained(self._failures, self._passes, change, self._askable)
+        self._nothing_left = position is None
+        return position
 
     def _checked(self, position: int) -> int:
         if not 0 <= position < len(self._failures):
