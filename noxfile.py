@@ -86,6 +86,12 @@ def cell(session: nox.Session, name: str) -> None:
 
 
 @nox.session(venv_backend="none")
+def bisect(session: nox.Session) -> None:
+    """The culprit between a good and a bad environment: `-- --good good.txt --bad bad.txt`, `-- --help`."""
+    bisect_env("bisect", *session.posargs)
+
+
+@nox.session(venv_backend="none")
 def report(session: nox.Session) -> None:
     """The table of what a store holds, here or brought from another host: `-- FILE --store DIR`."""
     bisect_env("report", *session.posargs)

@@ -59,7 +59,7 @@ def test_the_list_needs_no_network() -> None:
     names = re.findall(r"^[-*] (\S+)", listed.stdout, re.MULTILINE)
     default = "gpu" if "cu1" in listed.stdout else "cpu"
     cells = load(shipped.matrices_folder() / f"{default}.yaml").cells
-    others = ["report", "show", "bundle", "unbundle", "clean", "tests", "torch_tests", "lint", "typecheck"]
+    others = ["bisect", "report", "show", "bundle", "unbundle", "clean", "tests", "torch_tests", "lint", "typecheck"]
     assert names == ["matrix", *(f"cell({cell.id})" for cell in cells), *others]
     for cell in cells:
         assert f"cell({cell.id}) [{','.join(cell.tags)}]" in listed.stdout

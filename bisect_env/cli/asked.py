@@ -188,7 +188,7 @@ def with_variables(good: Snapshot, bad: Snapshot, checked: Checked) -> tuple[Sna
 def _with_variables(snapshot: Snapshot, names: tuple[str, ...], set_here: Mapping[str, str]) -> Snapshot:
     known = {name: value for name, value in snapshot.variables or () if name not in names}
     covered = () if snapshot.variables is None else snapshot.covered
-    variables = tuple(sorted((known | set_here).items()))
+    variables = tuple(sorted({**known, **set_here}.items()))
     return replace(snapshot, variables=variables, covered=(*covered, *names))
 
 
@@ -224,7 +224,7 @@ def _data(
     data = {
         "reproducer": reproducer,
         "index": index,
-        "env": dict(variables[0]) | variables[1],
+        "env": {**variables[0], **variables[1]},
         "pass-env": list(asked.pass_env),
         "limits": {} if seconds is None else {"trial": str(seconds)},
     }

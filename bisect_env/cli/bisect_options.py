@@ -16,7 +16,6 @@ SOURCES = (
     "- for standard input; main:uv.lock as of a git revision; cell:ID of the store; an environment's folder; "
     "'host:ssh gpu3'"
 )
-_several = {"multiple": True}
 
 
 def options(function: Command) -> Command:
@@ -37,43 +36,46 @@ def options(function: Command) -> Command:
                 "options",
                 metavar="KEY=VALUE",
                 help="A condition of the trials on both sides, the reproducer's options included; repeatable.",
-                **_several,
+                multiple=True,
             ),
             click.option(
                 "--good-option",
                 "good_options",
                 metavar="KEY=VALUE",
                 help="A condition of the good side: what differs is a suspect, like a package.",
-                **_several,
+                multiple=True,
             ),
             click.option(
                 "--bad-option",
                 "bad_options",
                 metavar="KEY=VALUE",
                 help="A condition of the bad side, for example cache=cold where the good side has cache=warm.",
-                **_several,
+                multiple=True,
             ),
             click.option("--threads", metavar="N", help="Worker threads: --option threads=N."),
             click.option(
                 "--cache", metavar="STATE", help="Compile cache when a trial starts: cold, warm or a folder (./cache)."
             ),
             click.option(
-                "--env", metavar="NAME=VALUE", help="A variable of the trials, on both sides; repeatable.", **_several
+                "--env",
+                metavar="NAME=VALUE",
+                help="A variable of the trials, on both sides; repeatable.",
+                multiple=True,
             ),
-            click.option("--good-env", metavar="NAME=VALUE", help="A variable of the good side alone.", **_several),
-            click.option("--bad-env", metavar="NAME=VALUE", help="A variable of the bad side alone.", **_several),
+            click.option("--good-env", metavar="NAME=VALUE", help="A variable of the good side alone.", multiple=True),
+            click.option("--bad-env", metavar="NAME=VALUE", help="A variable of the bad side alone.", multiple=True),
             click.option(
                 "--pass-env",
                 metavar="NAME",
                 help="A variable that trials get from here, and whose value is kept nowhere (HF_TOKEN).",
-                **_several,
+                multiple=True,
             ),
             click.option(
                 "--file",
                 "files",
                 metavar="PATH",
                 help="What COMMAND needs beside it, copied into each trial's folder. Scripts that it names are anyway.",
-                **_several,
+                multiple=True,
             ),
             click.option(
                 "--question",
@@ -110,7 +112,7 @@ def options(function: Command) -> Command:
                 "--budget",
                 metavar="LIMIT",
                 help="Most it may cost: '200 trials', 2h, or '200 trials, 2h'. It then says what is known by then.",
-                **_several,
+                multiple=True,
             ),
             click.option(
                 "--confirm",
@@ -131,21 +133,31 @@ def options(function: Command) -> Command:
                 "commits",
                 metavar="NAME=REPOSITORY",
                 help="For a pure-Python distribution, on to the commit: a local clone or a git URL.",
-                **_several,
+                multiple=True,
             ),
             click.option("--pre", "prereleases", is_flag=True, help="Pre-releases are candidates as well."),
             click.option(
                 "--as-of", metavar="DATE", help="Resolve what is not pinned as of this day, or of each 'release'."
             ),
             click.option(
-                "--index", metavar="URL", help="Package index, instead of the default one; repeatable.", **_several
+                "--index", metavar="URL", help="Package index, instead of the default one; repeatable.", multiple=True
             ),
             click.option(
-                "--find-links", metavar="PATH", help="Folder (or page) with wheels besides; repeatable.", **_several
+                "--find-links", metavar="PATH", help="Folder (or page) with wheels besides; repeatable.", multiple=True
             ),
             click.option("--torch-backend", metavar="VARIANT", help="PyTorch's own index: cpu, cu128, auto."),
             click.option("--offline", is_flag=True, help="No network: only --find-links and what uv has cached."),
         )
+    ):
+        function = option(function)
+    return function
+
+
+def gpu_options(function: Command) -> Command:
+    """Adds ``--gpus`` and ``--allow-busy``."""
+    for option in (
+        click.option("--allow-busy", is_flag=True, help="Take a GPU although somebody else computes on it."),
+        click.option("--gpus", help="GPUs to use, as in CUDA_VISIBLE_DEVICES; all visible ones when left out."),
     ):
         function = option(function)
     return function

@@ -233,10 +233,10 @@ def _effort(found: Finding) -> list[Part]:
     return [Words(f"{took}; {where}."), Verbatim("Every batch", "\n".join(lines), long=True)]
 
 
-def batch_line(seen: Observation) -> str:
-    """One batch on a line: its number, its stage, its environment, and what it came to."""
+def batch_line(seen: Observation, names: Sequence[str] = ()) -> str:
+    """One batch on a line: its number, its stage, its environment, and what it came to; ``names`` of all factors."""
     mark = " (off-pin)" if seen.off_pin else ""
-    return f"{seen.batch:4d}  {seen.stage:8}  {place(seen.stage, seen.point)}{mark}: {outcome(seen)}"
+    return f"{seen.batch:4d}  {seen.stage:8}  {place(seen.stage, seen.point, names)}{mark}: {outcome(seen)}"
 
 
 def _column(header: str, items: Sequence[Item], text: Callable[[Item], str]) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from bisect_env.bisection.log import Answer, Candidates, Checked, History, Told
@@ -22,8 +23,9 @@ def describe(history: History, path: Path) -> str:
         f"seed {asked.seed}, confidence {asked.confidence:g}, reproducer {asked.reproducer.name}",
         "",
     ]
+    names = [factor.name for factor in header.factors]
     for answer in history.answers:
-        lines += _entry(answer)
+        lines += _entry(answer, names)
     told = [seen for answer in history.answers if isinstance(answer, Told) for seen in answer.observations]
     trials = sum(seen.counted + seen.other for seen in told)
     lines += ["", f"{counted(len(told), 'batch', 'batches')}, {counted(trials, 'trial')}, {lasting(history.seconds)}"]
@@ -31,16 +33,16 @@ def describe(history: History, path: Path) -> str:
     return "\n".join(lines)
 
 
-def _entry(answer: Answer) -> list[str]:
+def _entry(answer: Answer, names: Sequence[str]) -> list[str]:
     if isinstance(answer, Told):
         lines = []
         for seen in answer.observations:
-            lines.append(batch_line(seen))
+            lines.append(batch_line(seen, names))
             lines += [f"      {cut(text, 100)}: {counted(count, 'trial')}" for text, count in seen.signatures]
             lines += [f"      trials {', '.join(seen.trials)}"] if seen.trials else []
         return lines
     if isinstance(answer, Checked):
-        impossible = [f"      {point(each.point)}: {cut(each.reason, 200)}" for each in answer.unresolvable]
+        impossible = [f"      {point(each.point, names)}: {cut(each.reason, 200)}" for each in answer.unresolvable]
         resolved = counted(answer.mixes, "mixed environment")
         return [f"      {answer.stage:8}  {resolved} resolved, {len(impossible)} impossible", *impossible]
     assert isinstance(answer, Candidates)

@@ -25,7 +25,10 @@ def describe(plan: Plan, fmt: str = "text", width: int = 100) -> str:
     groups = [(factor, members(factor)) for factor in factors if len(factor.members) > 1]
     together = tuple(f"{factor.name} {change(factor)}, and with it {along}" for factor, along in groups)
     held = tuple(f"{item.name} {level(item.good)} -> {level(item.bad)}: {item.why}" for item in plan.held)
-    lost = tuple(f"{point(each.point, len(factors))}: {cut(each.reason, 300)}" for each in plan.unresolvable)
+    lost = tuple(
+        f"{point(each.point, [factor.name for factor in factors])}: {cut(each.reason, 300)}"
+        for each in plan.unresolvable
+    )
     sections = [
         Section("", (Words(_headline(plan)), Grid(columns, ("kind", "versions")))),
         Section(
@@ -53,8 +56,8 @@ def _expected(plan: Plan) -> str:
     if not plan.factors:
         return ""
     said = (
-        f"Expected for the factors: {plan.trials:.0f} trials (95 of 100 searches: at most {plan.trials_95:.0f}) in "
-        f"{plan.environments:.0f} environments, if 30 % of the bad end's trials fail."
+        f"Expected: {plan.trials:.0f} trials (95 of 100 times at most {plan.trials_95:.0f}) in "
+        f"{plan.environments:.0f} environments, if 30 % of the bad end's trials fail; then those along its versions."
     )
     if plan.download_bytes is not None:
         said += f" Download: about {size(plan.download_bytes)}, less what uv has cached."

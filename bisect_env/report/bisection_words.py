@@ -61,29 +61,32 @@ def members(factor: Factor) -> str:
     return ", ".join(texts)
 
 
-def point(levels: Levels, of: int | None = None) -> str:
-    """A mixed environment: ``torch bad, the rest good``, ``torch 2.12.0, 3 more bad``.
+def point(levels: Levels, names: Sequence[str] = ()) -> str:
+    """A mixed environment: ``torch bad, the rest good``, ``all bad but torch``, ``torch 2.12.0, 3 more bad``.
 
     Args:
         levels: as an observation has them; what is not named is at its good level.
-        of: how many factors there are, to tell the ends from mixes; None where that is not known.
+        names: of all factors, to tell the ends from mixes; empty where they are not known.
     """
     exact = [f"{name} {cut(text, VERSION)}" for name, text in levels if text not in (GOOD, BAD)]
     bad = [name for name, text in levels if text == BAD]
-    if not exact:
-        if not bad:
-            return "the good end"
-        if len(bad) == of:
-            return "the bad end"
-        return f"{_named(bad)} bad, the rest good" if len(bad) <= NAMED else f"{_named(bad)} bad"
-    return ", ".join([*exact, *([f"{len(bad)} more bad"] if bad else [])])
+    if exact:
+        return ", ".join([*exact, *([f"{len(bad)} more bad"] if bad else [])])
+    if not bad:
+        return "the good end"
+    good = [name for name in names if name not in bad]
+    if names and not good:
+        return "the bad end"
+    if len(bad) > NAMED and 0 < len(good) <= NAMED:
+        return f"all bad but {', '.join(good)}"
+    return f"{_named(bad)} bad" + (", the rest good" if len(bad) <= NAMED else "")
 
 
-def place(stage: Stage, levels: Levels, of: int | None = None) -> str:
+def place(stage: Stage, levels: Levels, names: Sequence[str] = ()) -> str:
     """As :func:`point`; while the ends are tried there are only these two."""
     if stage is Stage.ENDS:
         return "the bad end" if levels else "the good end"
-    return point(levels, of)
+    return point(levels, names)
 
 
 def _named(names: Sequence[str]) -> str:

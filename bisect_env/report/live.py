@@ -41,8 +41,8 @@ class BisectionLines(LineReporter, Reporter):
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
-        self.of: int | None = None
-        self.size = 0
+        self.names: tuple[str, ...] = ()
+        self.title = ""
         self.suspects: tuple[tuple[str, float], ...] = ()
         self.confidence = 1.0
         self.trials, self.builds, self.seconds = 0, 0, 0.0
@@ -50,14 +50,14 @@ class BisectionLines(LineReporter, Reporter):
 
     def stage(self, stage: Stage, suspects: tuple[str, ...]) -> None:
         """Announce it, and how many suspects there are."""
-        self.of = len(suspects) if stage is Stage.FACTORS else None
+        self.names = suspects if stage is Stage.FACTORS else ()
         self.suspects, self.left = (), None
+        self.title = STAGES[stage]
         among = f": {counted(len(suspects), 'suspect')}" if stage not in (Stage.ENDS, Stage.CONFIRM) else ""
         self._say(f"{STAGES[stage]}{among}")
 
     def batch_started(self, stage: Stage, point: Levels, size: int) -> None:
         """Say what is about to be tried."""
-        self.size = size
         self._say(f"{counted(size, 'trial')}: {self._where(stage, point)}")
 
     def batch_ended(self, observation: Observation) -> None:
@@ -95,11 +95,11 @@ class BisectionLines(LineReporter, Reporter):
         self._say(built_line(label, result, seconds))
 
     def trial_ended(self, cell: Cell, record: TrialRecord, note: str) -> None:
-        """One line a trial, under that of its batch."""
-        self._say(f"  {trial_words(record, note)}")
+        """One line a trial, under those of the batches that take turns."""
+        self._say(f"  {cell.id}: {trial_words(record, note)}")
 
     def _where(self, stage: Stage, levels: Levels) -> str:
-        return place(stage, levels, self.of)
+        return place(stage, levels, self.names)
 
     def effort(self) -> str:
         """What was spent so far, and what the stage may still take: ``12 trials, 4 environments built, 3 min``."""
@@ -134,7 +134,6 @@ class BisectionLive(BisectionLines):
 
     def batch_started(self, stage: Stage, point: Levels, size: int) -> None:
         """Name what is tried."""
-        self.size = size
         self._do(f"{counted(size, 'trial')}: {self._where(stage, point)}")
 
     def resolving(self, label: str) -> None:
@@ -170,8 +169,8 @@ class BisectionLive(BisectionLines):
         if rest:
             share = probability(sum(chance for _, chance in rest))
             bars.add_row(Text(f"{len(rest)} more"), Text(""), Text(share))
-        stops = f" (a stage stops at {probability(self.confidence)})" if self.suspects else ""
-        return Group(bars, Text(f"{self.effort()}{stops}", style="dim"), self.doing)
+        title = [Text(self.title, style="bold")] if self.title else []
+        return Group(*title, *([bars] if self.suspects else []), Text(self.effort(), style="dim"), self.doing)
 
 
 def trial_words(record: TrialRecord, note: str) -> str:

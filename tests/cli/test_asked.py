@@ -1,4 +1,4 @@
-"""What the command line asks of a bisection: options become conditions, files and questions, or a message that helps."""
+"""What is asked of a bisection: options become conditions, files and questions, or a message that helps."""
 
 from __future__ import annotations
 

@@ -109,10 +109,11 @@ def test_nothing_is_ever_called_certain() -> None:
 
 
 def test_points_and_times_in_words() -> None:
-    assert point((), 3) == "the good end"
-    assert point((("a", "bad"), ("b", "bad")), 2) == "the bad end"
-    assert point((("a", "bad"), ("b", "bad")), 3) == "a, b bad, the rest good"
+    assert point(()) == "the good end"
+    assert point((("a", "bad"), ("b", "bad")), "ab") == "the bad end"
+    assert point((("a", "bad"), ("b", "bad")), "abc") == "a, b bad, the rest good"
     assert point(tuple((name, "bad") for name in "abcde")) == "a, b, c and 2 more bad"
+    assert point(tuple((name, "bad") for name in "abcde"), "abcdefg") == "all bad but f, g"
     assert point((("torch", "2.12.0"),)) == "torch 2.12.0"
     assert point((("a", "bad"), ("b", "bad"), ("torch", "2.12.0"))) == "torch 2.12.0, 2 more bad"
     assert [lasting(value) for value in (0.4, 89, 90, 754, 5399, 11_100)] == [
@@ -132,7 +133,7 @@ def test_a_plan() -> None:
         "torch 2.14.1 -> 2.11.0, and with it triton 3.7.0 -> 3.4.0",
         "- torch bad, the rest good: Because a==1 depends on b==2",
         "- driver 550.54 -> 570.10: a driver belongs to the host",
-        "25 trials (95 of 100 searches: at most 51) in 5 environments",
+        "25 trials (95 of 100 times at most 51) in 5 environments",
         "1.2 GB",
         "Time: not known yet",
     ):

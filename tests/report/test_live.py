@@ -57,6 +57,7 @@ def build_environment() -> Unavailable:
 
 def test_lines_where_no_terminal_is() -> None:
     text, _ = told(BisectionLines, terminal=False)
+    name = build.cell("2.11.0", "5.8.1").id
     assert "\x1b" not in text and "\r" not in text
     assert [line[8:] for line in text.splitlines()] == [
         "torch: 9 versions lie between",
@@ -66,9 +67,9 @@ def test_lines_where_no_terminal_is() -> None:
         "4 trials: torch bad, the rest good",
         "building torch bad: 1 distribution of 3.4 GB",
         "BUILD-FAILED torch bad: Failed to download `a`",
-        f"  failed in 1.0 s: {FX}",
-        "  clean in 1.0 s",
-        "  infra in 1.0 s (not counted: the GPU was lost)",
+        f"  {name}: failed in 1.0 s: {FX}",
+        f"  {name}: clean in 1.0 s",
+        f"  {name}: infra in 1.0 s (not counted: the GPU was lost)",
         "torch bad, the rest good: 3 of 4 fail, 1 trial not counted",
         "suspects: torch 82 %, numpy 10 %, transformers 5 %; 5 trials, 1 environment built, 2 min; "
         "about 10 min left in this stage",

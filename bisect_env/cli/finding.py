@@ -1,0 +1,110 @@
+"""A finding as ``--format``, ``--json`` and ``-o`` want it, and the exit code it stands for."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from bisect_env.bisection.records import Answer, Finding, Plan
+from bisect_env.cli.common import say
+from bisect_env.cli.output import check_writable, write
+from bisect_env.errors import ExitCode
+from bisect_env.report import bisection, bisection_machine, bisection_plan
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+LOCKS = ("good.lock.txt", "bad.lock.txt")
+"""Names of the two sides of the smallest difference, in the bisection's folder."""
+WIDE = 120
+"""Characters a line in files and pipes, and at most on a terminal."""
+CODES = {
+    Answer.CULPRIT: ExitCode.PASSED,
+    Answer.PAIR: ExitCode.PASSED,
+    Answer.RANGE: ExitCode.PASSED,
+    Answer.NOT_REPRODUCED: ExitCode.REGRESSION,
+    Answer.GOOD_FAILS: ExitCode.REGRESSION,
+    Answer.NONE: ExitCode.INCONCLUSIVE,
+    Answer.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
+    Answer.MISFIT: ExitCode.INCONCLUSIVE,
+    Answer.NOTHING: ExitCode.NOTHING_TO_COMPARE,
+}
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where the report goes, and in which form."""
+
+    fmt: str | None
+    json_path: str | None
+    path: Path | None
+
+    def check(self) -> None:
+        """Raises BadInput when a file could not be written in the end."""
+        check_writable(self.json_path, self.path)
+
+
+def options(function: Command) -> Command:
+    """Adds ``--format``, ``--json`` and ``-o``."""
+    for option in (
+        click.option(
+            "-o",
+            "--output",
+            "output_path",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="Write the report to a file too; Markdown where it is called *.md.",
+        ),
+        click.option(
+            "--json", "json_path", type=click.Path(dir_okay=False, path_type=str), help="Write JSON; - for stdout."
+        ),
+        click.option("--format", "fmt", type=click.Choice(bisection.FORMATS), help="Of the report. Default: text."),
+    ):
+        function = option(function)
+    return function
+
+
+def put(found: Finding, folder: Path | None, output: Output) -> None:
+    """Print the report and write the files, the two locks into the bisection's ``folder`` among them.
+
+    Raises:
+        InfrastructureError: one cannot be written.
+    """
+    files = None
+    if found.locks is not None and folder is not None:
+        paths = [folder / name for name in LOCKS]
+        for path, lock in zip(paths, found.locks, strict=True):
+            write("the bisection's folder", path, lock.rstrip("\n"))
+        files = (str(paths[0]), str(paths[1]))
+    document = bisection_machine.document(found) if output.json_path is not None else {}
+    _put(lambda form, width: bisection.report(found, form, width, files), document, output)
+
+
+def put_plan(plan: Plan, output: Output) -> None:
+    """Print what would be done, and write the files.
+
+    Raises:
+        InfrastructureError: one cannot be written.
+    """
+    document = bisection_machine.plan(plan) if output.json_path is not None else {}
+    _put(lambda form, width: bisection_plan.describe(plan, form, width), document, output)
+
+
+def _put(report: Callable[[str, int], str], document: dict[str, Any], output: Output) -> None:
+    narrow = sys.stdout is not None and sys.stdout.isatty()
+    width = min(WIDE, shutil.get_terminal_size().columns) if narrow else WIDE
+    fmt, json_path = output.fmt, output.json_path
+    text = json.dumps(document, indent=2) if json_path is not None else ""
+    try:
+        say(text if json_path == "-" else report(fmt or "text", width))
+    finally:
+        if json_path is not None and json_path != "-":
+            write("--json", Path(json_path), text)
+        if output.path is not None:
+            by_name = "markdown" if output.path.suffix.lower() == ".md" else "text"
+            write("--output", output.path, report(fmt or by_name, WIDE))
