@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
 import pytest
 
 from bisect_env.errors import BadInput
 from bisect_env.snapshots.reading import read_text
+from bisect_env.snapshots.records import Snapshot
 from tests.snapshots.posted import COLLECT_ENV, OLD_VLLM, VLLM
 
 
@@ -26,7 +29,6 @@ def test_sections() -> None:
 def test_variables_without_their_secrets() -> None:
     found = read_text(VLLM, "x")
     assert found.variables == (
-        ("CUDA_MODULE_LOADING", "LAZY"),
         ("NCCL_DEBUG", ""),
         ("NCCL_SECRET", "***"),
         ("NVIDIA_VISIBLE_DEVICES", "all"),
@@ -36,10 +38,23 @@ def test_variables_without_their_secrets() -> None:
     assert "geheim" not in repr(found) and "not for you" not in repr(found)
 
 
+def test_what_torch_sets_itself_is_not_told() -> None:
+    def covered(found: Snapshot, name: str) -> bool:
+        return any(fnmatchcase(name, pattern) for pattern in found.covered)
+
+    found = read_text(VLLM, "x")
+    assert not covered(found, "CUDA_MODULE_LOADING")
+    assert all(
+        covered(found, name) for name in ("CUDA_LAUNCH_BLOCKING", "CUDA_MPS_PIPE_DIRECTORY", "CUDA_HOME", "CUDAX")
+    )
+    eager = read_text(VLLM.replace("CUDA_MODULE_LOADING=LAZY", "CUDA_MODULE_LOADING=EAGER"), "x")
+    assert ("CUDA_MODULE_LOADING", "EAGER") in (eager.variables or ())
+
+
 def test_before_the_sections() -> None:
     found = read_text(OLD_VLLM, "x")
     assert found.form == "vLLM's collect_env"
-    assert found.variables == (("CUDA_MODULE_LOADING", "LAZY"), ("LD_LIBRARY_PATH", "/usr/local/nvidia/lib"))
+    assert found.variables == (("LD_LIBRARY_PATH", "/usr/local/nvidia/lib"),)
     assert found.of("vllm")[0].version == "0.6.1.post2" and found.of("torch")[0].version == "2.4.0"
     assert (found.cuda, found.gpus, found.unread) == ("cu121", ("NVIDIA L40S",), ())
 

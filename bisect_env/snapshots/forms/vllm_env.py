@@ -12,8 +12,13 @@ from bisect_env.snapshots.variables import public
 NAME = "vLLM's collect_env"
 SECTIONED = re.compile(r"[>\s]*System Info\s*$")
 PLAIN = re.compile(r"[>\s]*PyTorch version\s*:")
-COVERED = ("TORCH*", "PYTORCH*", "NCCL*", "CUDA*", "CUBLAS*", "CUDNN*", "OMP_*", "MKL_*", "NVIDIA*", "VLLM_*")
-"""What every version of the script prints, secrets apart; it knows some names more."""
+COVERED = (
+    *("TORCH*", "PYTORCH*", "NCCL*", "CUDA[!_]*", "CUDA_[!M]*", "CUDA_M[!O]*", "CUBLAS*", "CUDNN*", "OMP_*", "MKL_*"),
+    *("NVIDIA*", "VLLM_*"),
+)
+"""What every version of the script prints, secrets apart, but for ``CUDA_MODULE_LOADING``; it knows some names more."""
+OF_TORCH = ("CUDA_MODULE_LOADING", "LAZY")
+"""Older versions of torch set it themselves with the first use of CUDA: that it is there does not tell who did."""
 _OWN = re.compile(r"(?m)^[> \t]*(?:vLLM Version\s*:|vLLM Build Flags\s*:|vLLM Info\s*$)")
 _SPELT = re.compile(r"(?m)^[> \t]*(?:PyTorch version|Is debug build|Python platform) {2,}:")
 _WANTED = "what `python -m vllm.collect_env` prints, whole"
@@ -32,7 +37,10 @@ def read(text: str, origin: str, host: Target) -> Snapshot:
     told = "variables" in report.sections or bool(report.variables)
     missing = ["It lists packages around torch and transformers only; the compile cache is not in it."]
     if told:
-        missing.append(f"Of environment variables it prints {', '.join(COVERED)}, and none named like a secret.")
+        missing.append(
+            "Of environment variables it prints those of torch, NCCL, CUDA, OpenMP, MKL and vLLM, none named like a "
+            "secret; some of them vLLM sets itself when it is imported."
+        )
     else:
         missing.append("Environment variables are not in it.")
     return collect_env.snapshot(
@@ -40,7 +48,7 @@ def read(text: str, origin: str, host: Target) -> Snapshot:
         origin,
         NAME,
         missing=missing,
-        variables=public(report.variables) if told else None,
+        variables=public(each for each in report.variables if each != OF_TORCH) if told else None,
         covered=COVERED,
         wanted=_WANTED,
     )
