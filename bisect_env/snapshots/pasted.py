@@ -32,7 +32,7 @@ _PROMPT = re.compile(
     | [\w.-]+@[\w.-]+ [^=]{0,200}? [$%❯»] (?:\s|$)            # (venv) user@host:~/project$ pip freeze
     | [\w.-]+@[\w.-]+:[^\s\#]{0,200} \# (?:\s|$)             # root@3f2a:/workspace# pip list
     | \[ [\w.-]+@ [^\[\]]{0,200} \] [$\#] (?:\s|$)          # [user@host project]$ pip list
-    | (?:PS\s)? [A-Za-z]:\\ [^<>|]{0,200} > (?:\s|$) | (?:PS\s) [/~] [^<>|]{0,200} > (?:\s|$)
+    | (?:PS\s)? [A-Za-z]:\\ [^<>|]{0,200} > | (?:PS\s) [/~] [^<>|]{0,200} > (?:\s|$)
     | >>>(?:\s|$) | In\s\[\d*\]: | !\s?(?:pip|uv|python)\d?\s    # a notebook's
     | (?:\+\s)? (?:uv\s)? pip[\d.]*\s(?:freeze|list)\b
     | (?:\+\s)? (?:python[\d.]*\s-m\s(?:pip|torch) | (?:conda|mamba)\s(?:list|env))\b

@@ -38,6 +38,8 @@ _CONDA = re.compile(
 _EDITABLE = re.compile(r"(?:-e|--editable)[\s=]+(\S.*)")
 _EDITABLE_ABOVE = re.compile(rf"#+ !? ?Editable [^()]*\(({NAME})==({VERSION})\)")
 _EGG = re.compile(r"[#&]egg=([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
+_LOGIN = re.compile(r"(?<=:)[^\s/:@]+(?=@)|(?<=//)[^\s/:@*]+(?=@)")
+"""What may be a password or a token in a URL that is none: what cannot be read may be damaged."""
 _COMMIT = re.compile(r"@[0-9a-f]{40}\b")
 
 
@@ -134,7 +136,7 @@ def unread(line: int, text: str, why: str) -> Unread:
 
 def shortened(text: str, most: int = 120) -> str:
     """``text`` on one line, short, without credentials."""
-    text = " ".join(without_credentials(text[:2000]).split())
+    text = " ".join(_LOGIN.sub("***", without_credentials(text[:2000])).split())
     return text if len(text) <= most else f"{text[:most]}..."
 
 
