@@ -15,7 +15,9 @@ from bisect_env.matrix.urls import without_credentials
 
 COMMANDS = {
     "matrix": "bisect_env.cli.matrix",
+    "bisect": "bisect_env.cli.bisect",
     "snapshot": "bisect_env.cli.snapshot",
+    "simulate": "bisect_env.cli.simulate",
     "report": "bisect_env.cli.report",
     "show": "bisect_env.cli.show",
     "diff": "bisect_env.cli.diff",

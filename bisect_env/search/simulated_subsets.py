@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,42 +17,32 @@ MOST_TRIALS = 20_000
 
 @dataclass(frozen=True)
 class FactorWorld:
-    """What is true of every run; which factors are to blame is drawn anew for each.
-
-    Attributes:
-        factors: how many there are.
-        culprits: how many of them must be at their bad level together: 1 or 2.
-        fail_rate: of trials where all culprits are at bad.
-        false_rate: of all other trials.
-        build: seconds that each environment takes to build, the first time.
-        trial: seconds a trial takes.
-    """
+    """What is true of every run; which factors are to blame is drawn anew for each."""
 
     factors: int
     culprits: int
+    """How many of them must be at their bad level together: 1 or 2."""
     fail_rate: float
+    """Of trials where all culprits are at bad."""
     false_rate: float
-    build: float
-    trial: float
+    """Of all other trials."""
+    build: float = 0.0
+    """Seconds that each environment takes to build, the first time."""
+    trial: float = 1.0
+    """Seconds a trial takes."""
 
 
 @dataclass(frozen=True)
 class FactorRun:
-    """How one search ended.
-
-    Attributes:
-        truth: the factors that are to blame.
-        answer: the ones that the search named; None where it was undecided.
-        stated: the probability it gave them.
-        status: how the search ended; SEARCHING where it was cut off.
-        trials: that were run.
-        environments: that were built.
-    """
+    """How one search ended."""
 
     truth: Answer
     answer: tuple[Answer, ...] | None
+    """The answers that it named, none for "none of these"; None where it was undecided."""
     stated: float
+    """The probability that it gave its answer."""
     status: Status
+    """How it ended; SEARCHING where it was cut off."""
     trials: int
     environments: int
 
@@ -61,13 +52,27 @@ class FactorRun:
         return self.answer is not None and self.truth not in self.answer
 
 
-def run(world: FactorWorld, confidence: float, batch: int | Literal["auto"], seed: int) -> FactorRun:
-    """One search from nothing known, in a world drawn from the seed."""
-    random = np.random.default_rng([seed, world.factors, world.culprits])
+def simulate_factors(
+    world: FactorWorld, *, confidence: float, batch: int | Literal["auto"], runs: int, seed: int
+) -> Iterator[FactorRun]:
+    """So many searches from nothing known, each in a world of its own drawn from the seed, one after the other.
+
+    Args:
+        world: what is true of every run.
+        confidence: at which an answer is given.
+        batch: trials a batch; "auto" for the most information per second.
+        runs: how many.
+        seed: of all of them; run i is the same whatever the number of runs.
+    """
+    for run in range(runs):
+        yield _one(world, confidence, batch, seed, run)
+
+
+def _one(world: FactorWorld, confidence: float, batch: int | Literal["auto"], seed: int, run: int) -> FactorRun:
+    random = np.random.default_rng([seed, run])
     truth = tuple(sorted(int(factor) for factor in random.choice(world.factors, world.culprits, replace=False)))
-    search = Subsets(
-        world.factors, confidence=confidence, seed=seed, costs=Costs(world.trial, world.build), batch=batch
-    )
+    costs: Costs[Point] = Costs(world.trial, world.build)
+    search = Subsets(world.factors, confidence=confidence, seed=int(random.integers(1 << 32)), costs=costs, batch=batch)
     built: set[Point] = set()
     trials = 0
     while trials < MOST_TRIALS and (asked := search.ask()) is not None:

@@ -128,9 +128,11 @@ class Subsets:
         tally.failures += told.failures
         tally.passes += told.passes
         tally.other += told.other
-        self._hypotheses.tell(self._row(point), told.failures, told.passes)
-        self._wider.tell(self._row(point), told.failures, told.passes)
-        self._misfit = self._wider.probability(self._hypotheses)
+        row = self._row(point)
+        self._hypotheses.tell(row, told.failures, told.passes)
+        if told.failures or told.passes:
+            self._wider.tell(row, told.failures, told.passes, self._hypotheses.positive(row[None])[0])
+            self._misfit = self._wider.probability(self._hypotheses)
         if told.build_seconds is not None:
             self._builds.append(told.build_seconds)
         ended = told.failures + told.passes + told.other
@@ -142,7 +144,7 @@ class Subsets:
             self.forbid(point)
         elif ended:
             self._built.add(point)
-            self._unresolvable.works(self._row(point))
+            self._unresolvable.works(row)
         if tally.other >= OTHERS and not tally.counted:
             self._barred.add(point)
 

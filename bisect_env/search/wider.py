@@ -1,7 +1,8 @@
 """What neither one factor nor a pair explains, and how probable that has become.
 
 Hypotheses are held against: three factors that must be present together, two of which either is enough, one that
-fails only without another, and, for everything else, any pattern of failing points (``patterns``).
+fails only without another, and, for everything else, any pattern of failing points (``patterns``). What says of every
+tested point the same as one of the hypotheses does not count against them.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from itertools import combinations, permutations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 
 from bisect_env.search.hypotheses import Bools, Hypotheses
@@ -34,30 +36,35 @@ class Wider:
         self._prior: Floats = np.concatenate([np.full(size, 1 / max(size, 1)) for size in sizes])
         self._failures: Counts = np.zeros(len(self._prior), dtype=np.int64)
         self._passes: Counts = np.zeros(len(self._prior), dtype=np.int64)
-        self._points: dict[bytes, Bools] = {}
+        self._marks: NDArray[np.int64] = np.zeros(len(self._prior), dtype=np.int64)
+        """Of each rule: the same for two rules when they say the same of every tested point, and hardly ever else."""
+        self._hypotheses_marks: NDArray[np.int64] = np.zeros(factors * (factors + 1) // 2 + 1, dtype=np.int64)
         self._counts: dict[bytes, tuple[int, int]] = {}
         self.patterns = Patterns([])
         """Its points are in the order in which they were told for the first time."""
 
-    def tell(self, point: Bools, failures: int, passes: int) -> None:
-        """Count trials at a point (factors,)."""
+    def tell(self, point: Bools, failures: int, passes: int, predicted: Bools) -> None:
+        """Count trials at a point (factors,), of which the hypotheses predict this: (hypotheses,)."""
         positive = self._positive(point)
         self._failures += failures * positive
         self._passes += passes * positive
+        if point.tobytes() not in self._counts:
+            mark = np.random.default_rng(len(self._counts)).integers(1 << 62)
+            self._marks ^= mark * positive
+            self._hypotheses_marks ^= mark * predicted
         failed, passed = self._counts.get(point.tobytes(), (0, 0))
-        self._points.setdefault(point.tobytes(), point.copy())
         self._counts[point.tobytes()] = (failed + failures, passed + passes)
         self.patterns = Patterns(list(self._counts.values()))
 
     def place(self, point: Bools) -> int:
         """Of a point in ``patterns``; -1 if nothing was told of it."""
-        return list(self._points).index(point.tobytes()) if point.tobytes() in self._points else -1
+        return list(self._counts).index(point.tobytes()) if point.tobytes() in self._counts else -1
 
     def probability(self, hypotheses: Hypotheses) -> float:
         """Posterior probability that the cause is one of these, and none of the hypotheses."""
         likelihood = hypotheses.log_likelihood()
         ours = logsumexp(hypotheses.log_prior + likelihood)
-        wider = np.logaddexp(self._rules(), self._other_patterns(hypotheses, likelihood)) - np.log(self._kinds)
+        wider = np.logaddexp(self._rules(), self._other_patterns(likelihood)) - np.log(self._kinds)
         return float(expit(np.log(WIDER / (1 - WIDER)) + wider - ours))
 
     def _positive(self, point: Bools) -> Bools:
@@ -69,7 +76,8 @@ class Wider:
     def _rules(self) -> float:
         """Log of the summed likelihoods of the kinds that are listed. What many have in common is computed once."""
         failed, passed = (sum(counts[which] for counts in self._counts.values()) for which in (0, 1))
-        prior = np.bincount(self._failures * (passed + 1) + self._passes, weights=self._prior)
+        own = self._prior * ~np.isin(self._marks, self._hypotheses_marks)
+        prior = np.bincount(self._failures * (passed + 1) + self._passes, weights=own)
         found = np.flatnonzero(prior)
         if not len(found):
             return float("-inf")
@@ -77,13 +85,10 @@ class Wider:
         likelihood = BAD.log_marginal(failures, passes) + GOOD.log_marginal(failed - failures, passed - passes)
         return float(logsumexp(np.log(prior[found]) + likelihood))
 
-    def _other_patterns(self, hypotheses: Hypotheses, likelihood: Floats) -> float:
+    def _other_patterns(self, likelihood: Floats) -> float:
         """Log likelihood of all patterns but those that a hypothesis predicts."""
-        if not self._points:
-            return float("-inf")
-        predicted = hypotheses.positive(np.array(list(self._points.values())))
-        _, distinct = np.unique(np.packbits(predicted, axis=0), axis=1, return_index=True)
-        ours = logsumexp(likelihood[distinct]) - len(self._points) * np.log(2)
+        _, distinct = np.unique(self._hypotheses_marks, return_index=True)
+        ours = logsumexp(likelihood[distinct]) - len(self._counts) * np.log(2)
         # The patterns' rates are on a grid, the hypotheses' are not: nearly nothing may come out as less than nothing.
         share = max(1 - float(np.exp(ours - self.patterns.log_likelihood)), 1e-9)
         return self.patterns.log_likelihood + float(np.log(share))

@@ -32,7 +32,9 @@ def test_mixes_that_should_be_alike_and_are_not_speak_for_it() -> None:
     together = np.exp(Patterns([(9, 1), (0, 10)]).log_likelihood)
     one_rate = np.exp(BAD.log_marginal(np.array([9]), np.array([11])))[0]
     assert together > one_rate
-    assert np.exp(Patterns([(5, 5), (5, 5)]).log_likelihood) < np.exp(BAD.log_marginal(np.array([10]), np.array([10])))[0]
+    assert (
+        np.exp(Patterns([(5, 5), (5, 5)]).log_likelihood) < np.exp(BAD.log_marginal(np.array([10]), np.array([10])))[0]
+    )
     assert np.exp(GOOD.log_marginal(np.array([9]), np.array([11])))[0] < together
 
 

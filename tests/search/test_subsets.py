@@ -167,9 +167,7 @@ def indistinct(culprit: Answer, resolves: Fails) -> set[Answer]:
 
 @settings(max_examples=25, deadline=None)
 @given(CONFLICTS, st.sampled_from([(0,), (4,), (0, 1), (3, 8)]), st.integers(0, 100))
-def test_routes_round_mixes_that_do_not_resolve(
-    conflicts: list[tuple[int, int]], culprit: Answer, seed: int
-) -> None:
+def test_routes_round_mixes_that_do_not_resolve(conflicts: list[tuple[int, int]], culprit: Answer, seed: int) -> None:
     """Each conflict: i at bad with j at good. The culprit is named, with just what cannot be told from it."""
 
     def resolves(point: Point) -> bool:
@@ -222,7 +220,7 @@ WORLDS: dict[str, Fails] = {
 
 @pytest.mark.parametrize("fails", WORLDS.values(), ids=WORLDS.keys())
 def test_what_no_hypothesis_explains_is_said(fails: Fails) -> None:
-    """Asked until sure to one in a thousand, it names nothing wrong: at 0.95 an early answer is left to confirmation."""
+    """Asked until sure to one in a thousand; at 0.95 an early answer may be wrong, and is left to the confirmation."""
     ended = []
     for seed in range(5):
         search = Subsets(8, seed=seed, confidence=0.999)
@@ -236,5 +234,5 @@ def test_what_no_hypothesis_explains_is_said(fails: Fails) -> None:
 
 @pytest.mark.parametrize("keywords", [{"confidence": 1.0}, {"confidence": 0.2}, {"batch": 0}, {"factors": 0}])
 def test_arguments_that_make_no_sense(keywords: dict[str, float]) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - the message is tested where it is made
+    with pytest.raises(ValueError):
         Subsets(**{"factors": 3, **keywords})  # type: ignore[arg-type]
