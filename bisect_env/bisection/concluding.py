@@ -63,9 +63,9 @@ def _answer(course: Course, why_open: str) -> Answer:
     confirmed = course.confirmation is not None and course.confirmation.confirmed
     if why_open or not course.culprits or not confirmed:
         return Answer.INCONCLUSIVE
-    if course.one_of_several:
+    if course.blame.one_of_several:
         return Answer.RANGE
-    if len(course.culprits) > 1:
+    if course.blame.pair:
         return Answer.PAIR
     several = [found for found in (course.versions, course.commits) if found is not None and len(found.candidates) > 1]
     return Answer.RANGE if several else Answer.CULPRIT
@@ -95,14 +95,14 @@ def _blame(course: Course) -> str:
     assert confirmation is not None
     bad, good = confirmation.bad, confirmation.good
     return (
-        f"{words} ({percent(course.probability)}): on fresh trials with nothing else changed {bad.k} of {bad.n} fail "
+        f"{words} ({_chance(course.probability)}): on fresh trials with nothing else changed {bad.k} of {bad.n} fail "
         f"with it, and {good.k} of {good.n} without."
     )
 
 
 def _culprit(course: Course) -> str:
     factors = [culprit.itself for culprit in course.culprits]
-    if course.one_of_several:
+    if course.blame.one_of_several:
         return f"One of {_listed([factor.name for factor in factors], 'and')}, which cannot be told apart here"
     if len(factors) > 1:
         return f"{_listed([_change(factor) for factor in factors], 'and')}: only both together fail"
@@ -145,8 +145,8 @@ def _open(course: Course, why_open: str) -> str:
                 f"but fresh trials do not establish it: {bad.k} of {bad.n} fail with it, {good.k} of {good.n} without"
                 + (f" ({reason})" if reason else "")
             )
-        return f"Likely {_culprit(course)} ({percent(course.probability)}), {tail}."
-    likeliest = [f"{name} ({percent(chance)})" for name, chance in course.suspects[:3]]
+        return f"Likely {_culprit(course)} ({_chance(course.probability)}), {tail}."
+    likeliest = [f"{name} ({_chance(chance)})" for name, chance in course.suspects[:3]]
     known = f" Likeliest so far: {', '.join(likeliest)}." if likeliest else ""
     return f"Not decided: {reason.rstrip('.') or 'there is nothing left to ask'}.{known}"
 
@@ -234,6 +234,11 @@ def _directions(course: Course) -> Sequence[str]:
         f"({min(rate.k for rate in failing)} of {failing[0].n} fail with it): it needs something else of the "
         f"{confirmation.background} side",
     )
+
+
+def _chance(value: float) -> str:
+    """A probability as text, never as certain."""
+    return "over 99 %" if value > 0.99 else percent(value)
 
 
 def _of(tally: Tally) -> str:

@@ -55,10 +55,19 @@ def bisect(specification: Specification, place: Place, argv: Sequence[str] = ())
         InfrastructureError: the machine, an index or the disk failed, again and again.
         KeyboardInterrupt: it was stopped. In every case :func:`resume` goes on from where it was.
     """
+    path = begun(specification, place, argv)
+    return resume(path, place, specification.index, specification.budget)
+
+
+def begun(specification: Specification, place: Place, argv: Sequence[str] = ()) -> Path:
+    """The log of the bisection of this specification: an earlier one's, or a new one. Nothing is tried yet.
+
+    Raises:
+        BadInput: the reproducer cannot be used, or a condition.
+    """
     specification = _usable(specification)
     reproducers.prepare(specification.reproducer)
-    path = unfinished(specification, place.settings.root)
-    return resume(path or _begin(specification, place, argv), place, specification.index, specification.budget)
+    return unfinished(specification, place.settings.root) or _begin(specification, place, argv)
 
 
 def resume(path: Path, place: Place, index: IndexChoice | None = None, budget: Budget | None = None) -> Finding:
@@ -240,4 +249,5 @@ class _Run:
         course, reporter = self._course, self._place.reporter
         builds = sum(seen.build_seconds is not None for seen in course.observations)
         reporter.spent(self._trials, builds, self._seconds)
-        reporter.posterior(course.stage, course.suspects, self._specification.confidence)
+        if course.suspects:
+            reporter.posterior(course.suspected_in, course.suspects, self._specification.confidence)

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from bisect_env.bisection.counting import Tally
 from bisect_env.bisection.records import Observation
-from bisect_env.search import subsets
+from bisect_env.search import line, subsets
 from bisect_env.search.records import Batch, Costs, Result, Told
 
 BUILD_IN_TRIALS = 2.0
@@ -73,8 +73,6 @@ class Line:
     """Along versions or commits: :class:`bisect_env.search.line.Line`."""
 
     def __init__(self, candidates: int, confidence: float, seed: int, batch: int | None) -> None:
-        from bisect_env.search import line
-
         costs: Costs[int] = Costs(1.0, BUILD_IN_TRIALS)
         self._search = line.Line(candidates, confidence=confidence, seed=seed, costs=costs, batch=batch or "auto")
 

@@ -11,10 +11,11 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bisect_env.bisection import confirming, ends
+from bisect_env.bisection.blame import Blame, Chosen, Culprit, Part, apart
 from bisect_env.bisection.confirming import Planned
 from bisect_env.bisection.counting import Tally, pooled, recounted, signature_of
 from bisect_env.bisection.log import Answer, Candidates, Checked, Told
-from bisect_env.bisection.mixes import levels, member
+from bisect_env.bisection.mixes import levels
 from bisect_env.bisection.records import (
     BAD,
     GOOD,
@@ -30,7 +31,7 @@ from bisect_env.bisection.records import (
 from bisect_env.bisection.records import Answer as Kind
 from bisect_env.bisection.searches import Line, Search, Subsets
 from bisect_env.search.records import Result, Status
-from bisect_env.snapshots.factors import Change, Factor
+from bisect_env.snapshots.factors import Factor
 from bisect_env.snapshots.factors import Kind as FactorKind
 from bisect_env.snapshots.splitting import split
 
@@ -70,31 +71,6 @@ Steps = Generator[Want, Answer, None]
 _Asking = Generator[Want, Answer, Result[object]]
 
 
-@dataclass(frozen=True)
-class Culprit:
-    """A factor that is to blame, or one part of a group."""
-
-    factor: Factor
-    part: Factor | None = None
-    """The part, once the group was taken apart; None for all of the factor."""
-
-    @property
-    def itself(self) -> Factor:
-        """What is to blame, as a factor of its own."""
-        return self.part or self.factor
-
-    @property
-    def change(self) -> Change | None:
-        """The distribution along whose versions it can be searched; None where there is none."""
-        members = self.itself.members
-        return next((each for each in members if each.name == self.itself.name), members[0]) if members else None
-
-    @property
-    def leads(self) -> bool:
-        """Whether the others of its group follow what it requires, so that no pin has to be broken."""
-        return self.part is None or self.part.name == self.factor.name
-
-
 class Course:
     """One bisection. ``want`` is what it needs next; None when it has come to its end.
 
@@ -110,9 +86,11 @@ class Course:
         self.words = ""
         """Why, as a sentence."""
         self.observations: list[Observation] = []
-        self.culprits: tuple[Culprit, ...] = ()
+        self.blame = Blame(tuple(factor.name for factor in self.factors))
         self.probability = 0.0
         self.suspects: tuple[tuple[str, float], ...] = ()
+        """Of the latest search, which was that of ``suspected_in``."""
+        self.suspected_in = Stage.FACTORS
         self.cleared: dict[str, float] = {}
         """Factors that were searched and are not to blame, with what is left of their probability."""
         self.versions: VersionRange | None = None
@@ -123,13 +101,11 @@ class Course:
         self.notes: list[str] = []
         self.searched: tuple[str, ...] = ()
         """Names of what the present stage searches."""
-        self.one_of_several = False
-        """The culprits are suspects that no mix can tell apart: one of them is to blame."""
         self._held = BAD
         self._rate = float("nan")
-        self._low: dict[str, str] = {}
+        self._low: Chosen = {}
         """Levels of the culprits on the good side of the smallest difference; ``_high``: on the bad side."""
-        self._high: dict[str, str] = {}
+        self._high: Chosen = {}
         self._confidence = self._per_stage()
         self._steps = self._course()
         self.want: Want | None = next(self._steps, None)
@@ -220,7 +196,8 @@ class Course:
             if not chosen:
                 self._end(Kind.NOTHING, f"{along} does not differ between the two sides.")
                 return False
-            self.culprits, self.probability = (Culprit(chosen[0]),), 1.0
+            self._convict([Culprit(chosen[0])])
+            self.probability = 1.0
             return True
         names = self._names
         self._enter(Stage.FACTORS, names)
@@ -253,47 +230,43 @@ class Course:
         elif not result.best:
             self._end(Kind.NONE, "")
         elif len(result.best) == 1:
-            self.culprits = tuple(Culprit(self.factors[index]) for index in result.best[0])
+            self._convict([Culprit(self.factors[index]) for index in result.best[0]])
             return True
-        elif all(self._groupable(answer) for answer in result.best):
+        elif all(self.factors[index].kind is FactorKind.DISTRIBUTION for index in blamed):
             # They cannot be told apart by mixes that resolve: taken as one group, which overrides can take apart.
-            self.culprits = tuple(Culprit(self.factors[index]) for index in sorted(blamed))
-            self.one_of_several = True
+            self._convict([Culprit(self.factors[index]) for index in sorted(blamed)], one_of_several=True)
             return True
         else:
             self._end(Kind.INCONCLUSIVE, "No mix that can be tested tells the remaining suspects apart.")
         return False
 
-    def _groupable(self, answer: tuple[int, ...]) -> bool:
-        return len(answer) == 1 and self.factors[answer[0]].kind is FactorKind.DISTRIBUTION
-
     def _which_member(self) -> Steps:
         """Take a convicted group apart, by pins that override what its members require of each other."""
-        if len(self.culprits) > 1 and not self.one_of_several:
+        if self.blame.pair:
             return
-        parts = [(culprit.factor, part) for culprit in self.culprits for part in split(culprit.factor)]
-        if self.specification.along is not None:
-            named = [part for part in parts if self.specification.along in (part[1].name, *_members(part[1]))]
-            self.culprits = (Culprit(*named[0]),) if len(parts) > 1 and named else self.culprits
-            return
+        parts = tuple((culprit.factor, part) for culprit in self.culprits for part in split(culprit.factor))
+        along = self.specification.along
         if len(parts) < 2:
+            return
+        if along is not None:
+            named = [part for part in parts if along in (part[1].name, *_members(part[1]))]
+            self._convict([Culprit(*part) for part in named[:1]], parts)
             return
         names = tuple(part.name for _, part in parts)
         self._enter(Stage.SPLIT, names)
+        group = dict.fromkeys(self.blame.moving, GOOD)
 
         def point(bad: frozenset[int]) -> Levels:
-            if len(bad) in (0, len(parts)):
-                # All parts on one side are the group as it was, in-pin and known already.
-                return self._beside(BAD, {culprit.factor.name: BAD if bad else GOOD for culprit in self.culprits})
-            return self._beside(BAD, _apart(parts, {names[index] for index in bad}))
+            # All parts on one side are the group as it was, in-pin and known already.
+            whole = {0: group, len(parts): self.blame.at_bad()}.get(len(bad))
+            return self.blame.beside(BAD, whole or apart(parts, {names[index] for index in bad}))
 
         search = self._subsets(len(parts))
         for side in (frozenset[int](), frozenset(range(len(parts)))):
             search.know(side, self.tally(point(side)))
         result = yield from self._ask(Stage.SPLIT, search, point, lambda answer: " + ".join(names[i] for i in answer))
         if result.status is Status.CONFIDENT and len(result.best) == 1:
-            self.culprits = tuple(Culprit(*parts[index]) for index in result.best[0])
-            self.one_of_several = False
+            self._convict([Culprit(*parts[index]) for index in result.best[0]], parts)
             self.probability *= result.probability
             for index, name in enumerate(names):
                 if index not in result.best[0]:
@@ -315,14 +288,13 @@ class Course:
         assert isinstance(found, Candidates)
         self.notes += found.notes
         names = found.names
-        self._low, self._high = ({**self._version(culprit, names, end)} for end in (0, len(names) - 1))
         if len(names) < 3:
             self.versions = VersionRange(change.name, names[0], names[-1], names[-1:], BAD, 1.0)
             return
         self._enter(Stage.VERSIONS, names[1:])
 
         def at(background: str) -> Callable[[int], Levels]:
-            return lambda position: self._beside(background, self._version(culprit, names, position))
+            return lambda position: self.blame.beside(background, self._version(culprit, names, position))
 
         background = yield from self._background(Stage.VERSIONS, at, len(names))
         result = yield from self._along(Stage.VERSIONS, at(background), names)
@@ -346,14 +318,14 @@ class Course:
         if len(names) < 2:
             return
         self._enter(Stage.COMMITS, names[1:])
-        ends = {0: dict(self._low), len(names) - 1: dict(self._high)}
+        released = {0: dict(self._low), len(names) - 1: dict(self._high)}
 
-        def levels_at(position: int) -> dict[str, str]:
+        def levels_at(position: int) -> Chosen:
             # Both ends are the released versions themselves, which are built and known.
-            return ends.get(position) or self._version(culprit, names, position)
+            return released.get(position) or self._version(culprit, names, position)
 
         result = yield from self._along(
-            Stage.COMMITS, lambda position: self._beside(self._held, levels_at(position)), names
+            Stage.COMMITS, lambda position: self.blame.beside(self._held, levels_at(position)), names
         )
         if result is None:
             return
@@ -373,7 +345,7 @@ class Course:
     def _confirm(self) -> Steps:
         if self.ended is not None:
             return
-        self.arms = self._planned_arms()
+        self.arms = self.blame.arms(self._low, self._high)
         self._enter(Stage.CONFIRM, tuple(arm.label for arm in self.arms))
         most = self.specification.confirm
         for wanted in confirming.looks(confirming.first_look(self._rate, most), most):
@@ -409,6 +381,11 @@ class Course:
         return pooled(self._at(point))
 
     @property
+    def culprits(self) -> tuple[Culprit, ...]:
+        """Who is to blame, as far as is known."""
+        return self.blame.culprits
+
+    @property
     def both_ends(self) -> tuple[Levels, Levels]:
         """The good one and the bad one."""
         return self.point({}), self.point(dict.fromkeys(self._names, BAD))
@@ -424,8 +401,7 @@ class Course:
     def minimal(self) -> tuple[Levels, Levels]:
         """The two mixes that differ in the culprit alone, where the rest is at the side that the finding names."""
         background = self.confirmation.background if self.confirmation is not None else self._held
-        low, high = self._sides()
-        return self._beside(background, low), self._beside(background, high)
+        return self.blame.beside(background, self._low), self.blame.beside(background, self._high)
 
     def _at(self, point: Levels) -> list[Observation]:
         question = self.specification.question
@@ -438,7 +414,7 @@ class Course:
         return pooled((seen for seen in self.observations if seen.stage is Stage.CONFIRM), point)
 
     def _enter(self, stage: Stage, searched: tuple[str, ...]) -> None:
-        self.stage, self.searched, self.suspects = stage, searched, ()
+        self.stage, self.searched = stage, searched
 
     def _end(self, answer: Kind, words: str) -> None:
         self.ended, self.words = answer, words
@@ -451,6 +427,7 @@ class Course:
         self, stage: Stage, search: Search, point: Callable[..., Levels], label: Callable[..., str]
     ) -> Generator[Want, Answer, Result]:  # type: ignore[type-arg]
         """Let a search ask until it is over."""
+        self.suspected_in = stage
         self.suspects = _suspects(search.result(), label)
         while (batch := search.ask()) is not None:
             known = self.unresolvable.get(point(batch.point))
@@ -499,76 +476,19 @@ class Course:
                 return background
         return min(misses, key=lambda side: (misses[side], side != BAD))
 
-    def _beside(self, background: str, chosen: Mapping[str, str]) -> Levels:
-        """The mix with the culprits at these levels and everything else at one side."""
-        own = {culprit.factor.name for culprit in self.culprits}
-        rest = {name: background for name in self._names if name not in own}
-        return levels({**rest, **chosen})
-
-    def _version(self, culprit: Culprit, names: Sequence[str], position: int) -> dict[str, str]:
+    def _version(self, culprit: Culprit, names: Sequence[str], position: int) -> Chosen:
         """Levels of the culprit's factor at a position of its line; both ends are the sides' own."""
         ends = {} if self.stage is Stage.COMMITS else {0: GOOD, len(names) - 1: BAD}
         level = ends.get(position, names[position])
-        if culprit.leads:
-            return {culprit.factor.name: level}
-        assert culprit.change is not None
-        everything = {change.name for change in culprit.factor.members}
-        apart = {member(culprit.factor.name, name): BAD for name in everything}
-        return {**apart, member(culprit.factor.name, culprit.change.name): level}
+        return self.blame.along(culprit, level)
 
-    def _sides(self) -> tuple[dict[str, str], dict[str, str]]:
-        """The culprits' levels on both sides of the smallest difference known."""
-        if self._low:
-            return self._low, self._high
-        blamed = {culprit.part.name for culprit in self.culprits if culprit.part is not None}
-        low: dict[str, str] = {}
-        high: dict[str, str] = {}
-        for culprit in self.culprits:
-            high[culprit.factor.name] = BAD
-            if culprit.part is None:
-                low[culprit.factor.name] = GOOD
-            else:
-                parts = [(culprit.factor, part) for part in split(culprit.factor)]
-                low |= _apart(parts, {part.name for _, part in parts} - blamed)
-        return low, high
-
-    def _without(self, culprit: Culprit) -> dict[str, str]:
-        """One of a pair back at good, the other one at bad."""
-        high = {each.factor.name: BAD for each in self.culprits}
-        if culprit.part is None:
-            return {**high, culprit.factor.name: GOOD}
-        parts = [(culprit.factor, part) for part in split(culprit.factor)]
-        return {**high, **_apart(parts, {part.name for _, part in parts} - {culprit.part.name})}
-
-    def _planned_arms(self) -> tuple[Planned, ...]:
-        low, high = self._sides()
-        names = " and ".join(culprit.itself.name for culprit in self.culprits)
-        pair = len(self.culprits) == 2 and not self.one_of_several
-        found: list[Planned] = []
-        sides = (BAD, GOOD) if len(self.factors) > len({culprit.factor.name for culprit in self.culprits}) else (BAD,)
-        for background in sides:
-            rest = "" if len(sides) == 1 else f", everything else at {background}"
-            found.append(Planned(f"{names} at bad{rest}", background, self._beside(background, high), True))
-            if pair:
-                for culprit in self.culprits:
-                    alone = self._beside(background, self._without(culprit))
-                    found.append(Planned(f"{culprit.itself.name} alone at good{rest}", background, alone, False))
-            else:
-                found.append(Planned(f"{names} at good{rest}", background, self._beside(background, low), False))
-        return tuple(found)
+    def _convict(self, culprits: Sequence[Culprit], parts: tuple[Part, ...] = (), one_of_several: bool = False) -> None:
+        self.blame = Blame(self._names, tuple(culprits), parts, one_of_several)
+        self._low, self._high = self.blame.back(culprits), self.blame.at_bad()
 
 
 MOST_AT_ENDS = 256
 """Trials of each end at which it is given up that they count for anything."""
-
-
-def _apart(parts: Sequence[tuple[Factor, Factor]], bad: set[str]) -> dict[str, str]:
-    """Levels of every member of groups that are taken apart: those of these parts at bad, the others at good."""
-    return {
-        member(factor.name, change.name): BAD if part.name in bad else GOOD
-        for factor, part in parts
-        for change in part.members
-    }
 
 
 def _members(factor: Factor) -> tuple[str, ...]:

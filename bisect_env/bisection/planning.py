@@ -1,0 +1,119 @@
+"""What a bisection would do: mixes that are known beforehand resolved, trials simulated, nothing built or run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import fmean
+
+from bisect_env.bisection import releases
+from bisect_env.bisection.batches import Batches, Place
+from bisect_env.bisection.confirming import first_look
+from bisect_env.bisection.driver import suspects
+from bisect_env.bisection.ends import FIRST
+from bisect_env.bisection.mixes import Mixes, levels
+from bisect_env.bisection.records import BAD, Levels, Plan, Specification, Unresolvable
+from bisect_env.engine.disk import download_bytes
+from bisect_env.environments import building
+from bisect_env.environments.records import Lock
+from bisect_env.errors import InfrastructureError
+from bisect_env.search.simulated_subsets import FactorWorld, simulate_factors
+from bisect_env.snapshots.factors import Factor, Kind
+from bisect_env.trials import reproducers
+
+RATE, FALSE_RATE = 0.3, 0.0
+"""Of failures, assumed: nothing is known of them before the first trial."""
+MOST_RUNS, LEAST_RUNS = 40, 8
+"""Simulated: a mean within a tenth or so for few factors. With many a run takes a second or two."""
+BUILD_IN_TRIALS = 2.0
+
+
+@dataclass(frozen=True)
+class _Expected:
+    trials: float
+    trials_95: float
+    environments: float
+
+
+def plan(specification: Specification, place: Place) -> Plan:
+    """The suspects, the mixes that do not resolve, and what it may cost.
+
+    Raises:
+        BadInput: the reproducer cannot be used.
+        InfrastructureError: an index does not answer.
+    """
+    factors = suspects(specification)
+    mixes = Mixes(specification, factors)
+    reproducer = reproducers.prepare(specification.reproducer)
+    batches = Batches("plan", mixes, reproducer, place)
+    points = _points(factors)
+    resolved = batches.resolve(points, either_way=True)
+    unresolvable = tuple(
+        Unresolvable(point, lock.message.splitlines()[0] if lock.message else lock.reason.value)
+        for point, (_, lock) in resolved.items()
+        if not isinstance(lock, Lock)
+    )
+    locks = {lock.address: lock for _, lock in resolved.values() if isinstance(lock, Lock)}
+    missing = [lock for address, lock in locks.items() if building.find(address, lock, place.settings.root) is None]
+    expected = _expected(len(factors), specification.confidence)
+    versions, notes = _versions(factors, specification, place)
+    return Plan(
+        factors=factors,
+        held=specification.difference.held,
+        mixes=len(points),
+        unresolvable=unresolvable,
+        trials=expected.trials,
+        trials_95=expected.trials_95,
+        environments=expected.environments,
+        seconds=None,
+        download_bytes=download_bytes(missing),
+        versions=versions,
+        notes=(*specification.difference.notes, *notes),
+    )
+
+
+def _points(factors: tuple[Factor, ...]) -> tuple[Levels, ...]:
+    """Both ends, and every factor flipped alone from either."""
+    names = [factor.name for factor in factors]
+    every = dict.fromkeys(names, BAD)
+    flips = [{name: BAD} for name in names]
+    flips += [{other: BAD for other in names if other != name} for name in names]
+    return tuple(dict.fromkeys(levels(point) for point in [{}, every, *flips]))
+
+
+def _expected(factors: int, confidence: float) -> _Expected:
+    """Of the whole bisection without the walk along versions, whose length only its trials tell."""
+    fixed = 2 * FIRST / RATE + 4 * first_look(RATE, None)
+    if factors < 2:
+        return _Expected(fixed, fixed, min(2, 2 * factors))
+    world = FactorWorld(factors, 1, RATE, FALSE_RATE, BUILD_IN_TRIALS, 1.0)
+    count = max(LEAST_RUNS, min(MOST_RUNS, 10 * LEAST_RUNS // factors))
+    runs = list(simulate_factors(world, confidence=confidence, batch="auto", runs=count, seed=0))
+    trials = sorted(each.trials for each in runs)
+    return _Expected(
+        fixed + fmean(trials), fixed + trials[int(0.95 * (count - 1))], 2 + fmean(each.environments for each in runs)
+    )
+
+
+def _versions(
+    factors: tuple[Factor, ...], specification: Specification, place: Place
+) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
+    """How many released versions lie between the two sides of each distribution."""
+    found, notes = [], []
+    for factor in factors:
+        change = next(iter(factor.members), None)
+        if factor.kind is not Kind.DISTRIBUTION or change is None or change.good is None or change.bad is None:
+            continue
+        try:
+            between = releases.between(
+                change.name,
+                change.good,
+                change.bad,
+                specification.index,
+                place.uv.simple,
+                prereleases=specification.prereleases,
+            )
+        except (ValueError, InfrastructureError) as error:
+            notes.append(f"{change.name}: {error}")
+            continue
+        found.append((change.name, max(0, len(between.steps) - 2)))
+    return tuple(found), tuple(notes)
