@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from functools import cache
 
 from packaging.markers import Marker
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from bisect_env.errors import BadInput
+from bisect_env.matrix.problems import one_of
 from bisect_env.snapshots.records import Target
 
 _UNKNOWN = re.compile(r"\bplatform_(?:release|version)\b")
@@ -33,13 +36,13 @@ def applies(marker: str, host: Target, extras: Collection[str] = ()) -> bool:
     return _evaluated(decided, host)
 
 
-def applies_to_lock(marker: str, host: Target, groups: Collection[str]) -> bool:
+def applies_to_lock(marker: str, host: Target, extras: Collection[str], groups: Collection[str]) -> bool:
     """Whether a marker of PEP 751 holds: it may ask for ``extras`` and ``dependency_groups``. Raises Undecided."""
     if _UNKNOWN.search(marker) is not None:
         raise Undecided("depends on the kernel, which is not known of the host")
     variables: dict[str, str | AbstractSet[str]] = {
         **host.environment(),
-        "extras": frozenset(host.extras),
+        "extras": frozenset(extras),
         "dependency_groups": frozenset(groups),
     }
     try:
@@ -95,9 +98,34 @@ def fitting(requires_python: str | None, host: Target) -> tuple[Target, str]:
     python = next((each for each in candidates if allowed.contains(each, prereleases=True)), None)
     if python is None:
         raise ValueError(f"{requires_python} allows no Python 3")
-    chosen = Target(python, host.platform, host.machine, host.extras, host.groups)
+    chosen = replace(host, python=python)
     sentence = (
         f"What it holds only under a condition was decided for Python {python} {where}, the lowest Python that it is "
         f"for ({requires_python}): {host.python} is none of them."
     )
     return chosen, sentence
+
+
+def choice(
+    origin: str, host: Target, extras: Collection[str], groups: Collection[str], default: Collection[str]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """The extras and the groups of a lock that were installed: groups in ``default``, and what the user names.
+
+    Raises BadInput: the lock does not offer one that is named.
+    """
+    known = {*extras, *groups}
+    for name in sorted(host.chosen | host.left_out):
+        if name not in known:
+            offered = one_of(sorted(known), name) if known else "none: this lock offers no extra and no group"
+            raise BadInput(origin, "", f"an extra or group {name} is named", offered)
+    chosen = host.chosen | frozenset(default)
+    return frozenset(extras) & host.chosen, (frozenset(groups) & chosen) - host.left_out
+
+
+def counted(extras: Collection[str], groups: Collection[str], offered: Collection[tuple[str, str]]) -> str:
+    """A sentence on which extras and groups (``offered``: kind, name) were counted as installed."""
+    chosen = {("extra", name) for name in extras} | {("group", name) for name in groups}
+    words = "".join(f", {kind} {name}" for kind, name in sorted(chosen))
+    others = ", ".join(f"{kind} {name}" for kind, name in sorted(set(offered) - chosen))
+    how = "; not counted (to choose them, put [NAME,-NAME] behind the file's name): " if others else ""
+    return f"Counted as installed: the project's own requirements{words}{how}{others}."

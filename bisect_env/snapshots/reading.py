@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from bisect_env.errors import BadInput
-from bisect_env.snapshots.forms import FORMS, requirements
+from bisect_env.snapshots.forms import FORMS, pylock, requirements, uv_lock
 from bisect_env.snapshots.forms.requirements import Beside
 from bisect_env.snapshots.pasted import decode, tidy
 from bisect_env.snapshots.pieces import shortened, unread
@@ -53,6 +53,9 @@ def _read(text: str, origin: str, host: Target, beside: Beside | None) -> Snapsh
     ]
     if likely < _LIKELY:
         raise BadInput(origin, "", *_unknown(text))
+    if (host.chosen or host.left_out) and form not in (uv_lock, pylock):
+        found = f"{form.NAME}, with extras or groups chosen ({', '.join(sorted(host.chosen | host.left_out))})"
+        raise BadInput(origin, "", found, "a lock file (uv.lock, pylock.toml), or no [...] behind the name")
     snapshot = requirements.read(text, origin, host, beside) if form is requirements else form.read(text, origin, host)
     return replace(snapshot, unread=(*snapshot.unread, *_broken(text)))
 

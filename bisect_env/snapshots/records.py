@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from packaging.utils import canonicalize_name
 
@@ -96,10 +96,18 @@ class Target:
     """As ``sys.platform``: ``linux``, ``darwin``, ``win32``."""
     machine: str
     """As ``platform.machine()``: ``x86_64``, ``aarch64``."""
-    extras: frozenset[str] = frozenset()
-    """Extras of the project that were installed, for lock files; normalised."""
-    groups: frozenset[str] | None = None
-    """Dependency groups that were installed, for lock files; None: those that are by default."""
+    chosen: frozenset[str] = frozenset()
+    """Extras and dependency groups of a lock file that were installed besides those that are by default; normalised."""
+    left_out: frozenset[str] = frozenset()
+    """Groups that are installed by default, and were not."""
+
+    def choosing(self, names: str) -> Target:
+        """This host with extras and groups as a user names them: ``cu128,-dev``; ``-`` is what was left out."""
+        words = [word.strip() for word in names.split(",") if word.strip()]
+        out = frozenset(canonicalize_name(word[1:]) for word in words if word.startswith("-"))
+        return replace(
+            self, chosen=frozenset(canonicalize_name(word) for word in words if not word.startswith("-")), left_out=out
+        )
 
     def environment(self) -> dict[str, str]:
         """The variables of PEP 508's markers, without ``platform_release`` and ``platform_version``: nobody knows."""

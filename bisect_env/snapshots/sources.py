@@ -24,12 +24,13 @@ from bisect_env.snapshots import git, hosts, measured, pasted, several
 from bisect_env.snapshots.forms import collect_env, lightning_env, transformers_env, vllm_env
 from bisect_env.snapshots.forms.requirements import Beside
 from bisect_env.snapshots.reading import read_text
-from bisect_env.snapshots.records import Snapshot, Target
+from bisect_env.snapshots.records import Snapshot, Target, this_host
 from bisect_env.store.database import Store
 
 STDIN = "-"
 _NUMBERED = re.compile(r"(?P<source>.+)#(?P<number>\d{1,6})")
 _REVISION = re.compile(r"(?P<revision>[^:-][^:]*):(?P<path>[^:]+)")
+_CHOSEN = re.compile(r"(?P<source>.+[^\s])\[(?P<names>[A-Za-z0-9._, -]+)\]")
 _WANTED = "a file, `-`, REVISION:FILE of git, cell:ID, env:FOLDER, or host:COMMAND (host:ssh gpu3)"
 _OPENINGS = (vllm_env.SECTIONED, collect_env.OPENING, vllm_env.PLAIN, transformers_env.OPENING, lightning_env.OPENING)
 
@@ -50,6 +51,10 @@ def snapshot(
         InfrastructureError: a host, a disk or the store does not answer.
     """
     kind, _, rest = spec.partition(":")
+    chosen = _CHOSEN.fullmatch(spec)
+    if chosen is not None and kind not in ("host", "cell", "env") and not os.path.lexists(Path(spec).expanduser()):
+        found = snapshot(chosen["source"], store, (host or this_host()).choosing(chosen["names"]), timeout)
+        return replace(found, origin=without_credentials(spec))
     if kind == "host":
         return _captured(hosts.route(rest, hosts.shown(spec)), hosts.shown(spec), host, timeout)
     if kind == "cell":

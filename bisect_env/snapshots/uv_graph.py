@@ -10,9 +10,6 @@ from packaging.utils import canonicalize_name
 from bisect_env.snapshots.markers import Undecided, applies
 from bisect_env.snapshots.records import Target
 
-DEFAULT_GROUPS = frozenset({"dev"})
-"""What ``uv sync`` installs unless the project's pyproject.toml says otherwise."""
-
 
 @dataclass(frozen=True)
 class Edge:
@@ -72,8 +69,18 @@ def roots(nodes: tuple[Node, ...], members: Iterable[str]) -> tuple[Node, ...]:
     return named or tuple(node for node in nodes if node.local is not None)
 
 
-def walk(nodes: tuple[Node, ...], start: tuple[Node, ...], edges: tuple[Edge, ...], host: Target) -> Walk:
-    """What is installed from ``start`` and from requirements of the lock itself (``edges``).
+@dataclass(frozen=True)
+class Choice:
+    """What was installed of the projects' extras and groups."""
+
+    extras: frozenset[str]
+    groups: frozenset[str]
+
+
+def walk(
+    nodes: tuple[Node, ...], start: tuple[Node, ...], edges: tuple[Edge, ...], host: Target, choice: Choice
+) -> Walk:
+    """What is installed from ``start``, by a choice, and from requirements of the lock itself (``edges``).
 
     Extras that a dependency asks for can decide markers elsewhere, so it is walked until nothing is added.
     """
@@ -82,17 +89,21 @@ def walk(nodes: tuple[Node, ...], start: tuple[Node, ...], edges: tuple[Edge, ..
         by_name.setdefault(node.name, []).append(node)
     active = set[str]()
     while True:
-        found = _once(by_name, start, edges, host, active)
+        found = _once(by_name, (start, choice), edges, host, active)
         if found.active <= active:
             return found
         active |= found.active
 
 
 def _once(
-    by_name: dict[str, list[Node]], start: tuple[Node, ...], edges: tuple[Edge, ...], host: Target, active: set[str]
+    by_name: dict[str, list[Node]],
+    chosen: tuple[tuple[Node, ...], Choice],
+    edges: tuple[Edge, ...],
+    host: Target,
+    active: set[str],
 ) -> Walk:
     found = Walk(active=set(active))
-    groups = DEFAULT_GROUPS if host.groups is None else host.groups
+    start, choice = chosen
     waiting: list[tuple[Node, str | None]] = []
     seen: set[tuple[int, str | None]] = set()
 
@@ -106,9 +117,9 @@ def _once(
 
     for node in start:
         waiting.append((node, None))
-        for kind, chosen, offered in (("extra", host.extras, node.extras), ("group", groups, node.groups)):
-            for name, dependencies in offered:
-                if name in chosen:
+        for kind, names, offers in (("extra", choice.extras, node.extras), ("group", choice.groups, node.groups)):
+            for name, dependencies in offers:
+                if name in names:
                     found.active.add(encoded(kind, node.name, name))
                     for edge in dependencies:
                         follow(edge)

@@ -81,15 +81,21 @@ def test_what_is_installed_on_the_host() -> None:
     assert only(snapshot, "peft").source == f"git+https://github.com/huggingface/peft.git@{commit}"
     assert only(snapshot, "kernels").source == "packages/kernels"
     assert "s3cr3t" not in repr(snapshot)
-    assert any("groups dev of dev, lint" in sentence for sentence in snapshot.missing)
+    assert any(
+        "group dev; not counted" in sentence and "extra cuda, group lint" in sentence for sentence in snapshot.missing
+    )
     assert not snapshot.unread
 
 
 def test_extras_groups_and_platforms_choose() -> None:
-    chosen = Target("3.12", "linux", "x86_64", frozenset({"cuda"}), frozenset({"lint"}))
+    chosen = LINUX.choosing("cuda,lint,-dev")
     assert {"triton": "3.5.1", "ruff": "0.9.0"}.items() <= pins(read(LOCK, chosen)).items()
     assert "pytest" not in pins(read(LOCK, chosen))
     assert pins(read(LOCK, WINDOWS))["torch"] == "2.9.1"
+
+
+def test_what_it_does_not_offer_cannot_be_chosen() -> None:
+    assert "cuda" in refusal(LOCK, LINUX.choosing("cuda128")).wanted
 
 
 def test_a_lock_for_other_hosts_is_refused() -> None:

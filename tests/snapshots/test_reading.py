@@ -106,6 +106,10 @@ def test_what_is_none_of_the_forms_is_refused_with_what_would_be_right(text: str
     assert words in refusal(text).wanted
 
 
+def test_extras_are_chosen_of_lock_files_only() -> None:
+    assert "lock file" in refusal(PLAIN, LINUX.choosing("cu128")).wanted
+
+
 def test_mixed_forms_are_refused_or_their_rest_is_listed() -> None:
     refusal(UV_LOCK + PLAIN)
     refusal(PLAIN + UV_LOCK)

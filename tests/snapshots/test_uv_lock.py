@@ -107,10 +107,14 @@ def test_the_project_itself_is_none_of_them_and_what_it_does_not_need_is_named()
     assert snapshot.form == "uv.lock"
     assert set(pins(snapshot)) == {"flash-attn", "kernels", "peft", "private-ops", "torch", "triton"}
     (counted,) = [sentence for sentence in snapshot.missing if sentence.startswith("Counted")]
-    assert "not counted: extra plots" in counted
-    assert "unused" in counted
-    chosen = Target("3.12", "linux", "x86_64", frozenset({"plots"}))
-    assert pins(read(LOCK, chosen))["unused"] == "1.0"
+    assert counted.endswith(": extra plots.")
+    assert any("not installed" in sentence and "unused" in sentence for sentence in snapshot.missing)
+    assert pins(read(LOCK, LINUX.choosing("plots")))["unused"] == "1.0"
+
+
+def test_what_it_does_not_offer_cannot_be_chosen() -> None:
+    assert "plots (the nearest known one)" in refusal(LOCK, LINUX.choosing("plot")).wanted
+    assert "plots" in refusal(LOCK, LINUX.choosing("-dev")).wanted
 
 
 def test_sources_keep_the_commit_and_lose_the_credentials() -> None:

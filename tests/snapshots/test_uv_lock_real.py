@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from bisect_env.errors import BadInput
+from bisect_env.snapshots import sources
 from bisect_env.snapshots.reading import read_text
 from bisect_env.snapshots.records import Snapshot, Target, this_host
 from tests.snapshots.projects import Project
@@ -18,9 +20,8 @@ def pins(snapshot: Snapshot) -> dict[str, str | None]:
     return {each.name: each.version for each in snapshot.distributions}
 
 
-def host(*extras: str, groups: frozenset[str] | None = None) -> Target:
-    here = this_host()
-    return Target(here.python, here.platform, here.machine, frozenset(extras), groups)
+def host(choice: str = "") -> Target:
+    return this_host().choosing(choice)
 
 
 @pytest.fixture
@@ -79,25 +80,39 @@ explicit = true
 
 
 @pytest.mark.parametrize(
-    ("extras", "groups", "choice"),
+    ("choice", "options", "cuda"),
     [
-        ((), None, ()),
-        (("cpu",), None, ("--extra", "cpu")),
-        (("cu128",), frozenset({"dev", "lint"}), ("--extra", "cu128", "--group", "lint")),
-        (("tools",), frozenset(), ("--extra", "tools", "--no-default-groups")),
+        ("", (), None),
+        ("cpu", ("--extra", "cpu"), "cpu"),
+        ("cu128, Lint", ("--extra", "cu128", "--group", "lint"), "cu128"),
+        ("tools,-dev", ("--extra", "tools", "--no-default-groups"), None),
     ],
 )
 def test_conflicting_extras_choose_between_entries_of_one_package(
-    variants: Project, extras: tuple[str, ...], groups: frozenset[str] | None, choice: tuple[str, ...]
+    variants: Project, choice: str, options: tuple[str, ...], cuda: str | None
 ) -> None:
     lock = variants.lock()
     assert lock.count('name = "torch"\n') > 1, "the lock is to have several entries of torch"
-    snapshot = read_text(lock, "uv.lock", host(*extras, groups=groups))
-    assert pins(snapshot) == variants.installed(*choice)
+    snapshot = read_text(lock, "uv.lock", host(choice))
+    assert pins(snapshot) == variants.installed(*options)
     assert not snapshot.unread
-    assert snapshot.cuda == {"cpu": "cpu", "cu128": "cu128"}.get(extras[0] if extras else "")
+    assert snapshot.cuda == cuda
     (counted,) = [sentence for sentence in snapshot.missing if sentence.startswith("Counted as installed")]
-    assert ("extra cpu" in counted.partition("; not counted")[0]) == ("cpu" in extras)
+    assert ("extra cpu" in counted.partition("; not counted")[0]) == (choice == "cpu")
+
+
+def test_a_choice_stands_behind_the_file_s_name(variants: Project) -> None:
+    variants.lock()
+    spec = f"{variants.folder / 'uv.lock'}[cu128,-dev]"
+    found = sources.snapshot(spec)
+    assert found.origin == spec
+    assert pins(found) == variants.installed("--extra", "cu128", "--no-dev")
+
+
+def test_extras_that_exclude_each_other_are_a_contradiction(variants: Project) -> None:
+    with pytest.raises(BadInput) as caught:
+        read_text(variants.lock(), "uv.lock", host("cpu,cu128"))
+    assert "torch" in caught.value.found
 
 
 def test_what_uv_exports_as_pylock_is_what_it_installs(variants: Project) -> None:

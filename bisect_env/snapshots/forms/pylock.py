@@ -7,7 +7,7 @@ import re
 from packaging.pylock import Package, Pylock, PylockUnsupportedVersionError, PylockValidationError
 
 from bisect_env.errors import BadInput
-from bisect_env.snapshots import documents
+from bisect_env.snapshots import documents, markers
 from bisect_env.snapshots.markers import Undecided, applies_to_lock, fitting
 from bisect_env.snapshots.pieces import (
     HOST_NOT_TOLD,
@@ -48,13 +48,19 @@ def read(text: str, origin: str, host: Target) -> Snapshot:
         raise BadInput(origin, shortened(str(error.context or "")), shortened(error.message), _WANTED) from None
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise BadInput(origin, "", shortened(str(error)), _WANTED) from None
-    groups = set(target.groups if target.groups is not None else lock.default_groups or ())
-    _check_environments(lock, target, origin, groups)
+    offered = {
+        *(("extra", name) for name in lock.extras or ()),
+        *(("group", name) for name in lock.dependency_groups or ()),
+    }
+    extras, groups = markers.choice(
+        origin, target, lock.extras or (), lock.dependency_groups or (), lock.default_groups or ()
+    )
+    _check_environments(lock, target, origin)
     found, left, outside = Gathering(origin), list[Unread](), 0
     for at, package in enumerate(lock.packages):
         place = f"packages[{at}] ({package.name})"
         try:
-            if package.marker is not None and not applies_to_lock(str(package.marker), target, groups):
+            if package.marker is not None and not applies_to_lock(str(package.marker), target, extras, groups):
                 outside += 1
                 continue
         except Undecided as error:
@@ -62,21 +68,26 @@ def read(text: str, origin: str, host: Target) -> Snapshot:
             continue
         found.add(_distribution(package), place)
     distributions = found.distributions()
+    missing = [HOST_NOT_TOLD, decided]
+    if offered:
+        missing.append(markers.counted(extras, groups, offered))
+    if outside:
+        missing.append(f"{outside} of its {len(lock.packages)} packages are for other hosts or another choice.")
     snapshot = Snapshot(
         origin,
         NAME,
         distributions,
         cuda=cuda_of(distributions),
-        missing=(HOST_NOT_TOLD, decided, *_choice(lock, target, groups, outside)),
+        missing=tuple(missing),
         unread=tuple(left),
     )
     return require_some(snapshot, f"packages for {target.platform} {target.machine}, Python {target.python}")
 
 
-def _check_environments(lock: Pylock, target: Target, origin: str, groups: set[str]) -> None:
+def _check_environments(lock: Pylock, target: Target, origin: str) -> None:
     allowed = [str(marker) for marker in lock.environments or ()]
     try:
-        if allowed and not any(applies_to_lock(marker, target, groups) for marker in allowed):
+        if allowed and not any(applies_to_lock(marker, target, (), ()) for marker in allowed):
             found = f"made for {shortened(' or '.join(allowed))}"
             wanted = f"one for {target.platform} {target.machine}, Python {target.python}"
             raise BadInput(origin, "environments", found, wanted)
@@ -105,17 +116,3 @@ def _source(package: Package) -> str:
     if package.directory is not None:
         return package.directory.path
     return ""
-
-
-def _choice(lock: Pylock, target: Target, groups: set[str], outside: int) -> list[str]:
-    """Which of what can be installed was counted as installed."""
-    sentences = []
-    if lock.extras or lock.dependency_groups:
-        extras, chosen = sorted(target.extras), sorted(groups)
-        sentences.append(
-            f"Counted as installed: extras {', '.join(extras) or 'none'} of {', '.join(lock.extras or ()) or 'none'}, "
-            f"groups {', '.join(chosen) or 'none'} of {', '.join(lock.dependency_groups or ()) or 'none'}."
-        )
-    if outside:
-        sentences.append(f"{outside} of its {len(lock.packages)} packages are for other hosts or choices.")
-    return sentences

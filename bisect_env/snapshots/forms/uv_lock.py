@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 from packaging.utils import canonicalize_name
 
 from bisect_env.errors import BadInput
-from bisect_env.snapshots import documents, uv_graph
+from bisect_env.snapshots import documents, markers, uv_graph
 from bisect_env.snapshots.documents import Table
 from bisect_env.snapshots.markers import Undecided, fitting
 from bisect_env.snapshots.pieces import (
@@ -26,11 +26,13 @@ from bisect_env.snapshots.pieces import (
     NAME as PROJECT,
 )
 from bisect_env.snapshots.records import Distribution, Snapshot, Target
-from bisect_env.snapshots.uv_graph import Edge, Node
+from bisect_env.snapshots.uv_graph import Choice, Edge, Node
 
 NAME = "uv.lock"
 
 _FORMAT = 1
+_DEFAULT_GROUPS = frozenset({"dev"})
+"""What ``uv sync`` installs unless the project's pyproject.toml says otherwise."""
 _PYPI = "https://pypi.org/simple"
 _WANTED = "a uv.lock as uv wrote it"
 _HEAD = re.compile(r"(?m)\A(?:#.*\n|[ \t]*\n)*version\s*=\s*\d+[ \t]*$")
@@ -68,7 +70,10 @@ def read(text: str, origin: str, host: Target) -> Snapshot:
     if nodes and not start and not edges:
         raise BadInput(origin, "package", "no entry that is the project itself (virtual or editable)", _WANTED)
     _check_forks(document, origin, target)
-    found = uv_graph.walk(nodes, start, edges, target)
+    offered = frozenset(uv_graph.offered(start))
+    extras, groups = (frozenset(name for kind, name in offered if kind == which) for which in ("extra", "group"))
+    choice = Choice(*markers.choice(origin, target, extras, groups, _DEFAULT_GROUPS))
+    found = uv_graph.walk(nodes, start, edges, target, choice)
     if found.absent:
         words = f"no entry for {shortened(', '.join(dict.fromkeys(found.absent)))}, which others depend on"
         raise BadInput(origin, "package", f"{words}: was it cut off?", _WANTED)
@@ -84,13 +89,19 @@ def read(text: str, origin: str, host: Target) -> Snapshot:
         for name, why in dict.fromkeys(found.undecided)
         if name not in names
     )
-    missing = (HOST_NOT_TOLD, decided, *_choice(start, target, nodes, names))
+    missing = [HOST_NOT_TOLD, decided]
+    if offered:
+        missing.append(markers.counted(choice.extras, choice.groups, offered))
+    others = sorted({node.name for node in nodes} - names - {node.name for node in start})
+    if others:
+        more = f" and {len(others) - 20} more" if len(others) > 20 else ""
+        missing.append(f"In the lock, and not installed on such a host by this choice: {', '.join(others[:20])}{more}.")
     snapshot = Snapshot(
         origin,
         NAME,
         distributions,
         cuda=cuda_of(distributions),
-        missing=missing,
+        missing=tuple(missing),
         unread=left,
     )
     return require_some(snapshot, f"packages for {target.platform} {target.machine}, Python {target.python}")
@@ -184,21 +195,3 @@ def _git(place: str) -> str:
     plain = parts._replace(query="", fragment="").geturl()
     folder = parse_qs(parts.query).get("subdirectory", [""])[0]
     return f"git+{plain}@{parts.fragment}" + (f"#subdirectory={folder}" if folder else "")
-
-
-def _choice(start: tuple[Node, ...], target: Target, nodes: tuple[Node, ...], names: set[str]) -> list[str]:
-    """Which of what can be installed was counted as installed."""
-    offered = sorted(set(uv_graph.offered(start)))
-    if not offered:
-        return []
-    groups = uv_graph.DEFAULT_GROUPS if target.groups is None else target.groups
-    chosen = [f"{kind} {name}" for kind, name in offered if name in (target.extras if kind == "extra" else groups)]
-    others = [f"{kind} {name}" for kind, name in offered if f"{kind} {name}" not in chosen]
-    left = sorted({node.name for node in nodes} - names - {node.name for node in start})
-    words = f"Counted as installed: the project's own requirements{''.join(f', {each}' for each in chosen)}"
-    if others:
-        words += f"; not counted: {', '.join(others)}"
-    if left:
-        words += f". Not installed then, or for other hosts: {', '.join(left[:20])}"
-        words += f" and {len(left) - 20} more" if len(left) > 20 else ""
-    return [f"{words}."]
