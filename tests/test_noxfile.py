@@ -16,6 +16,7 @@ from packaging.requirements import Requirement
 from bisect_env.matrix import shipped
 from bisect_env.matrix.loading import load
 from tests.support.index import refusing_url
+from tests.support.bisecting import Suspects
 from tests.support.racing import World
 
 ROOT = Path(__file__).parents[1]
@@ -102,6 +103,21 @@ def test_exit_codes_survive(racing: World) -> None:
     assert completed.returncode == 0 and "RACE 4/4" in completed.stdout, completed.stderr
     gate = run("-s", "matrix", "--", path, "--fail-on", "race,hang", world=racing)
     assert gate.returncode == 1 and "RACE 4/4" in gate.stdout
+
+
+def test_exit_codes_of_a_bisection_survive_and_its_command_arrives(world: World) -> None:
+    suspects = Suspects(world)
+    suspects.offer("alpha", {"1.0": 0.0, "1.1": 0.0})
+    good, bad = (str(suspects.freeze(f"{version}.txt", alpha=version)) for version in ("1.0", "1.1"))
+    suspects.command()
+    command = ("python", str(world.folder / "draw.py"), "alpha")
+    sides = ("--good", good, "--bad", bad, "--index", world.index.url)
+    refused = run("-s", "bisect", "--", *sides, world=world)
+    assert refused.returncode == 2 and "--reproducer" in refused.stderr
+    unreproduced = run("-s", "bisect", "--", *sides, "--", *command, world=world)
+    assert unreproduced.returncode == 1 and "bad end does not fail" in unreproduced.stdout, unreproduced.stderr
+    nothing = run("-s", "bisect", "--", "--good", good, "--bad", good, "--offline", "--", *command, world=world)
+    assert nothing.returncode == 4, nothing.stderr
 
 
 @pytest.mark.parametrize("way", ["ctrl-c", "job ended"])
