@@ -44,6 +44,8 @@ class Prospects:
         self._hypotheses, self._patterns, self._misfit = hypotheses, patterns, misfit
         self._kept = np.flatnonzero(weights > NEGLIGIBLE)
         self._weights = weights[self._kept] / weights[self._kept].sum()
+        self.unknown = float(_bits(np.append(self._weights * (1 - misfit), misfit)))
+        """Bits that are missing to know the culprit."""
         self._predicted: dict[int, tuple[Floats, Floats]] = {}
         self._sums: dict[int, tuple[Floats, Floats]] = {}
         self._other: dict[int, Floats] = {}
@@ -187,6 +189,10 @@ def choose(
     """
     best, choice = 0.0, None
     for size in sizes:
+        # A batch cannot tell more than there is to know. (It can tell more than its trials would one by one, since
+        # they have an unknown rate in common.)
+        if (prospects.unknown * chances / seconds(size)).max() <= best:
+            continue
         bits = prospects.information(points, size, tested) * chances
         rates = np.where(bits > NEGLIGIBLE, bits, 0.0) / seconds(size)
         top = int(first_highest(rates))
