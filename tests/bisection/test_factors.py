@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bisect_env.bisection.records import Answer, Budget, Finding, Stage
-from tests.bisection.world import Bisections, Listener
+from tests.bisection.world import Bisections, Listener, Rules
 
-Rules = list[dict[str, object]]
 RACE = "tracing flag was set"
 
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from bisect_env.bisection.records import Answer, Finding, Stage
 from bisect_env.snapshots.records import Distribution
-from tests.bisection.world import Bisections, Listener
+from tests.bisection.world import Bisections, Listener, Rules
 
-Rules = list[dict[str, object]]
 RACE = "tracing flag was set"
 EIGHT = tuple(f"{number}.0" for number in range(1, 9))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from bisect_env.bisection.batches import Place
 from bisect_env.bisection.driver import bisect
 from bisect_env.bisection.progress import Reporter
-from bisect_env.bisection.records import Budget, Finding, Question, Specification
+from bisect_env.bisection.records import Finding, Specification
 from bisect_env.engine.settings import Settings
 from bisect_env.environments.uv import Uv
 from bisect_env.matrix.cells import Condition, IndexChoice, ReproducerChoice, Scalar
@@ -25,6 +25,8 @@ from bisect_env.snapshots.records import Distribution, Snapshot
 from bisect_env.store.database import Store
 from tests.support.index import Index
 from tests.support.wheels import Wheels
+
+Rules = list[dict[str, object]]
 
 SCRIPT = """\
 import importlib, importlib.metadata, json, os, pathlib, random, re, sys
@@ -117,7 +119,7 @@ class Bisections:
         self,
         good: Mapping[str, str],
         bad: Mapping[str, str],
-        rules: list[dict[str, object]],
+        rules: Rules,
         *,
         imports: Iterable[str] = (),
         variables: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
@@ -162,6 +164,3 @@ class Bisections:
         self.root.mkdir(parents=True, exist_ok=True)
         with Store(self.root / "store.sqlite") as store:
             return bisect(specification, self.place(store, listener))
-
-
-__all__ = ["Bisections", "Budget", "Listener", "Question"]

@@ -1,0 +1,129 @@
+"""Killed, stopped, undone and taken over: a bisection goes on from its log and its store."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import psutil
+import pytest
+
+from bisect_env.bisection import driver, log
+from bisect_env.bisection.records import Answer, Levels, Observation, Specification, Stage
+from bisect_env.store.codec import encode
+from bisect_env.store.database import Store
+from tests.bisection.world import Bisections, Listener, Rules
+
+ROOT = Path(__file__).parents[2]
+
+
+class Interrupts(Listener):
+    """Presses Ctrl-C at the end of a batch."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__()
+        self.left = after
+
+    def batch_started(self, stage: Stage, point: Levels, size: int) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture
+def asked(bisections: Bisections) -> Specification:
+    """A culprit among three, along five versions."""
+    bisections.offer("alpha", *(f"{number}.0" for number in range(1, 6)))
+    for name in ("beta", "gamma"):
+        bisections.offer(name, "1.0", "2.0")
+    rules: Rules = [{"when": {"alpha": ">=4.0"}, "rate": 0.9, "says": "race"}]
+    return bisections.specification(
+        {"alpha": "1.0", "beta": "1.0", "gamma": "1.0"}, {"alpha": "5.0", "beta": "2.0", "gamma": "2.0"}, rules
+    )
+
+
+def start(bisections: Bisections, asked: Specification) -> subprocess.Popen[str]:
+    bisections.root.mkdir(parents=True, exist_ok=True)
+    file = bisections.folder / "specification.json"
+    file.write_text(encode(asked))
+    arguments = [str(bisections.root), str(bisections.uv_cache), str(file)]
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.bisection.killable", *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_killed_at_random_moments_it_comes_to_the_same_answer(bisections: Bisections, asked: Specification) -> None:
+    moments = random.Random(11)
+    for _ in range(5):
+        process = start(bisections, asked)
+        try:
+            process.wait(moments.uniform(0.8, 3.0))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+        process.communicate()
+    found = bisections.found(asked)
+    assert found.answer is Answer.CULPRIT, found.sentence
+    assert found.versions is not None
+    assert (found.versions.last_good, found.versions.first_bad) == ("3.0", "4.0")
+    with Store(bisections.root / "store.sqlite") as store:
+        stored = [store.trial(name) for seen in found.observations for name in seen.trials]
+    assert all(trial is not None and trial.run_id == found.id for trial in stored)
+    # No place was filled twice, and no confirming trial is one that the search has seen.
+    places = Counter((trial.record.environment, trial.record.condition, trial.block) for trial in stored if trial)
+    assert set(places.values()) == {1}
+    assert len(list((bisections.root / "bisections").iterdir())) == 1
+    left = [p for p in psutil.process_iter(["cmdline"]) if str(bisections.root) in " ".join(p.info["cmdline"] or ())]
+    assert not left
+
+
+def test_ctrl_c_keeps_what_was_tried(bisections: Bisections, asked: Specification) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        bisections.found(asked, Interrupts(after=3))
+    (path,) = log.bisections(bisections.root)
+    before = log.read(path)
+    found = bisections.found(asked)
+    told = [seen for answer in before.answers if isinstance(answer, log.Told) for seen in answer.observations]
+    assert told and list(found.observations[: len(told)]) == told
+    assert found.answer is Answer.CULPRIT
+
+
+def test_a_finished_one_is_told_again_without_a_trial(bisections: Bisections, asked: Specification) -> None:
+    found = bisections.found(asked)
+    began = time.monotonic()
+    again = bisections.found(asked)
+    assert time.monotonic() - began < 10
+    assert (again.sentence, again.observations, again.locks) == (found.sentence, found.observations, found.locks)
+
+
+def test_undoing_lets_the_last_batch_be_tried_anew(bisections: Bisections, asked: Specification) -> None:
+    found = bisections.found(asked)
+    (path,) = log.bisections(bisections.root)
+    gone = log.undo(path)
+    assert gone == found.observations[-len(gone) :]
+    again = bisections.found(asked)
+    assert again.answer is Answer.CULPRIT
+    fresh: tuple[Observation, ...] = again.observations[len(found.observations) - len(gone) :]
+    assert not {name for seen in fresh for name in seen.trials} & {name for seen in gone for name in seen.trials}
+
+
+def test_a_log_taken_over_answers_the_same(bisections: Bisections, asked: Specification, tmp_path: Path) -> None:
+    found = bisections.found(asked)
+    (path,) = log.bisections(bisections.root)
+    # As it looked when it was killed while it wrote: the last line is torn, and lines before it are missing.
+    lines = path.read_bytes().splitlines(keepends=True)
+    copy = tmp_path / "copy.jsonl"
+    copy.write_bytes(b"".join(lines[:5]) + lines[5][: len(lines[5]) // 2])
+    other = Bisections(tmp_path / "elsewhere", bisections.index, bisections.wheels, bisections.uv_cache)
+    other.root.mkdir(parents=True)
+    with Store(other.root / "store.sqlite") as store:
+        place = other.place(store)
+        taken = driver.adopt(copy, place)
+        again = driver.resume(taken, place, asked.index)
+    assert again.answer is Answer.CULPRIT and again.id != found.id
+    assert again.versions == found.versions or again.versions is not None
+    assert again.observations[:2] == found.observations[:2]
