@@ -17,6 +17,7 @@ from bisect_env.bisection import log, lookups
 from bisect_env.bisection.batches import Batches, Place
 from bisect_env.bisection.closing import Closing
 from bisect_env.bisection.concluding import conclude
+from bisect_env.bisection.forecast import Forecast
 from bisect_env.bisection.log import Answer, Candidates, Checked, Header, History, Log, Told
 from bisect_env.bisection.mixes import Mixes, condition_factors
 from bisect_env.bisection.records import Budget, Finding, Measure, Specification, Stage
@@ -169,6 +170,7 @@ class _Run:
         settings = replace(place.settings, seed=specification.seed)
         self._batches = Batches(header.id, self._mixes, self._reproducer, replace(place, settings=settings))
         self._course = Course(specification, header.factors)
+        self._forecast = Forecast()
         self._blocks, self._earlier, self._began = history.blocks, history.seconds, time.monotonic()
         for answer in history.answers:
             self._course.give(answer)
@@ -250,4 +252,7 @@ class _Run:
         builds = sum(seen.build_seconds is not None for seen in course.observations)
         reporter.spent(self._trials, builds, self._seconds)
         if course.suspects:
-            reporter.posterior(course.suspected_in, course.suspects, self._specification.confidence)
+            stage, confidence = course.suspected_in, self._specification.confidence
+            reporter.posterior(stage, course.suspects, confidence)
+            left = self._forecast.remaining(stage, course.suspects, confidence, self._seconds)
+            reporter.remaining(left if stage is course.stage else None)

@@ -42,7 +42,7 @@ class BisectionLines(LineReporter, Reporter):
     def __init__(self, console: Console) -> None:
         super().__init__(console)
         self.names: tuple[str, ...] = ()
-        self.title = ""
+        self.now: Stage | None = None
         self.suspects: tuple[tuple[str, float], ...] = ()
         self.confidence = 1.0
         self.trials, self.builds, self.seconds = 0, 0, 0.0
@@ -52,7 +52,7 @@ class BisectionLines(LineReporter, Reporter):
         """Announce it, and how many suspects there are."""
         self.names = suspects if stage is Stage.FACTORS else ()
         self.suspects, self.left = (), None
-        self.title = STAGES[stage]
+        self.now = stage
         among = f": {counted(len(suspects), 'suspect')}" if stage not in (Stage.ENDS, Stage.CONFIRM) else ""
         self._say(f"{STAGES[stage]}{among}")
 
@@ -65,7 +65,9 @@ class BisectionLines(LineReporter, Reporter):
         self._say(f"{self._where(observation.stage, observation.point)}: {outcome(observation)}")
 
     def posterior(self, stage: Stage, suspects: tuple[tuple[str, float], ...], confidence: float) -> None:
-        """The likeliest suspects, on a line."""
+        """The likeliest suspects, on a line; those of an earlier stage have been told."""
+        if stage is not self.now:
+            return
         self.suspects, self.confidence = suspects, confidence
         named = [f"{cut(name, NAME)} {probability(chance)}" for name, chance in suspects[:IN_A_LINE]]
         spent = f"; {self.effort()}" if self.trials else ""
@@ -130,7 +132,8 @@ class BisectionLive(BisectionLines):
 
     def posterior(self, stage: Stage, suspects: tuple[tuple[str, float], ...], confidence: float) -> None:
         """Move the bars."""
-        self.suspects, self.confidence = suspects, confidence
+        if stage is self.now:
+            self.suspects, self.confidence = suspects, confidence
 
     def batch_started(self, stage: Stage, point: Levels, size: int) -> None:
         """Name what is tried."""
@@ -169,7 +172,7 @@ class BisectionLive(BisectionLines):
         if rest:
             share = probability(sum(chance for _, chance in rest))
             bars.add_row(Text(f"{len(rest)} more"), Text(""), Text(share))
-        title = [Text(self.title, style="bold")] if self.title else []
+        title = [Text(STAGES[self.now], style="bold")] if self.now else []
         return Group(*title, *([bars] if self.suspects else []), Text(self.effort(), style="dim"), self.doing)
 
 

@@ -114,6 +114,7 @@ def test_the_time_left_goes_down_and_not_below_nothing() -> None:
 
 def test_many_suspects_are_added_up() -> None:
     reporter = BisectionLive(Console(file=io.StringIO(), width=100))
+    reporter.stage(Stage.FACTORS, ())
     reporter.posterior(Stage.FACTORS, tuple((f"package{number}", 0.02) for number in range(50)), 0.95)
     shown = Console(file=io.StringIO(), width=100, record=True)
     shown.print(reporter.view())
@@ -130,6 +131,7 @@ def test_what_stages_say() -> None:
     reporter.stage(Stage.VERSIONS, ("2.11.0", "2.12.0"))
     reporter.batch_started(Stage.VERSIONS, (("b", "bad"), ("torch", "2.12.0")), 4)
     reporter.stage(Stage.CONFIRM, ("one", "other"))
+    reporter.posterior(Stage.VERSIONS, SUSPECTS, 0.95)
     assert [line[8:] for line in screen.getvalue().splitlines()] == [
         "Both ends",
         "4 trials: the good end",
