@@ -22,6 +22,7 @@ from bisect_env.engine.progress import Reporter as EngineReporter
 from bisect_env.engine.settings import Settings
 from bisect_env.engine.state import CellState
 from bisect_env.engine.trialing import Bench
+from bisect_env.environments import building
 from bisect_env.environments.records import Environment, Lock, Reason, Unavailable
 from bisect_env.environments.uv import Uv
 from bisect_env.errors import InfrastructureError
@@ -124,7 +125,7 @@ class Batches:
         built = self._build([state for state in states.values() if isinstance(state.lock, Lock)])
         for state in states.values():
             if isinstance(state.lock, Lock):
-                state.environment = built[state.lock.address]
+                state.environment = self._even_if_broken(state.lock, built[state.lock.address])
         able = {point: state for point, state in states.items() if isinstance(state.environment, Environment)}
         place.store.put_cells([state.cell for state in states.values()], self._matrix_name)
         if able:
@@ -158,6 +159,12 @@ class Batches:
         limits = self._mixes.specification.limits
         forward = _Forward(place.reporter, 0, 0)
         return prepare.build(wanted, place.settings.root, place.store, place.uv, forward, place.stop, limits)
+
+    def _even_if_broken(self, lock: Lock, built: Environment | Unavailable) -> Environment | Unavailable:
+        """What stands and cannot be imported is tried all the same: that may be the very question."""
+        if isinstance(built, Unavailable) and built.reason is Reason.IMPORT:
+            return building.find(lock.address, lock, self._place.settings.root) or built
+        return built
 
     def _measure(self, states: Sequence[CellState], size: int, start: int) -> None:
         place, specification = self._place, self._mixes.specification

@@ -46,7 +46,8 @@ def plan(specification: Specification, place: Place) -> Plan:
     reproducer = reproducers.prepare(specification.reproducer)
     batches = Batches("plan", mixes, reproducer, place)
     points = _points(factors)
-    resolved = batches.resolve(points, either_way=True)
+    # Both ends come first: they are what they are, even where no resolver would make them.
+    resolved = batches.resolve(points[:2], either_way=True) | batches.resolve(points[2:])
     unresolvable = tuple(
         Unresolvable(point, lock.message.splitlines()[0] if lock.message else lock.reason.value)
         for point, (_, lock) in resolved.items()

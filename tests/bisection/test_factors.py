@@ -159,3 +159,40 @@ def test_suspects_that_only_resolve_together_are_taken_apart_by_overrides(bisect
     assert (found.answer, names(found)) == (Answer.CULPRIT, ["beta"]), found.sentence
     assert any(seen.off_pin for seen in found.observations)
     assert any("break pins" in note for note in found.notes)
+
+
+def test_a_torch_that_cannot_be_imported_may_be_the_question(bisections: Bisections) -> None:
+    bisections.offer("torch", "1.0")
+    bisections.offer("torch", "2.0", broken=["2.0"])
+    bisections.offer("beta", "1.0", "2.0")
+    good, bad = {"torch": "1.0", "beta": "1.0"}, {"torch": "2.0", "beta": "2.0"}
+    found = bisections.found(bisections.specification(good, bad, [], imports=["torch"]))
+    assert (found.answer, names(found)) == (Answer.CULPRIT, ["torch"]), found.sentence
+    assert found.signature is not None and "libnothing" in found.signature
+
+
+def test_an_end_that_no_resolver_would_make_is_what_it_is(bisections: Bisections) -> None:
+    """pip installs what conflicts, with a warning; such a freeze does not resolve."""
+    bisections.offer("alpha", "1.0", "2.0", requires=["beta<2"])
+    bisections.offer("beta", "1.0", "2.0")
+    rules: Rules = [{"when": {"alpha": ">=2"}, "rate": 1, "says": RACE}]
+    good, bad = {"alpha": "1.0", "beta": "2.0"}, {"alpha": "2.0", "beta": "2.0"}
+    found = bisections.found(bisections.specification(good, bad, rules))
+    assert (found.answer, names(found)) == (Answer.CULPRIT, ["alpha"]), found.sentence
+    assert all(seen.off_pin for seen in found.observations)
+
+
+def test_an_end_that_cannot_be_had_is_told(bisections: Bisections) -> None:
+    bisections.offer("alpha", "1.0")
+    found = bisections.found(bisections.specification({"alpha": "1.0"}, {"alpha": "9.0"}, []))
+    assert found.answer is Answer.INCONCLUSIVE
+    assert "The bad end cannot be tested" in found.sentence and "alpha==9.0" in found.sentence
+
+
+def test_several_trials_at_once(bisections: Bisections) -> None:
+    for name in ("alpha", "beta"):
+        bisections.offer(name, "1.0", "2.0")
+    rules: Rules = [{"when": {"beta": ">=2"}, "rate": 0.8, "says": RACE}]
+    good, bad = {"alpha": "1.0", "beta": "1.0"}, {"alpha": "2.0", "beta": "2.0"}
+    found = bisections.found(bisections.specification(good, bad, rules, at_once=2))
+    assert (found.answer, names(found)) == (Answer.CULPRIT, ["beta"]), found.sentence
