@@ -144,7 +144,9 @@ def encoded(kind: str, package: str, name: str) -> str:
 def _chosen(edge: Edge, by_name: dict[str, list[Node]], host: Target, found: Walk) -> Node | None:
     """The entry that a dependency means on the host; None: none, or (then it is noted) it cannot be said which."""
     try:
-        if edge.marker is not None and not applies(edge.marker, host, found.active):
+        # Of an extra that excludes others uv asks for itself: it is there as soon as this dependency asks for it.
+        active = found.active | {encoded("extra", edge.name, extra) for extra in edge.extras}
+        if edge.marker is not None and not applies(edge.marker, host, active):
             return None
         candidates = [node for node in by_name.get(edge.name, []) if _meant(edge, node)]
         if len(candidates) > 1:

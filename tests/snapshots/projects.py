@@ -40,7 +40,7 @@ class Project:
         return (self.folder / "uv.lock").read_text()
 
     def installed(self, *choice: str) -> dict[str, str]:
-        """Names and versions that ``uv sync`` installs, the project itself left out."""
-        self.uv("sync", "--frozen", "--no-install-project", *choice)
+        """Names and versions that ``uv sync`` installs, the projects themselves left out."""
+        self.uv("sync", "--frozen", "--no-install-workspace", *choice)
         lines = self.uv("pip", "list", "--format=freeze", "--python", str(self.folder / ".venv")).split()
         return dict(line.split("==") for line in lines)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from bisect_env.snapshots.records import Target
@@ -188,3 +190,11 @@ def test_one_made_for_other_platforms_is_refused() -> None:
 
 def test_a_prompt_above_it_is_passed_over() -> None:
     assert pins(read(f"$ cat uv.lock\n{LOCK}")) == pins(read(LOCK))
+
+
+def test_one_version_of_two_indexes_is_told_apart_by_its_source() -> None:
+    same = LOCK.replace("2.9.1+cu128", "2.9.1")
+    assert "download.pytorch.org" in only(read(same), "torch").note
+    assert not only(read(same, WINDOWS), "torch").note
+    unforked = re.sub(r'resolution-markers = \[\n    "(?:sys|python)[^\]]*\]\n', "", same)
+    assert "download.pytorch.org" in only(read(unforked), "torch").note

@@ -201,3 +201,61 @@ def test_a_script_s_lock_starts_from_its_requirements(
     Project(tmp_path, uv_cache).uv("lock", "--script", "race.py")
     snapshot = read_text((tmp_path / "race.py.lock").read_text(), "race.py.lock", host())
     assert pins(snapshot) == {"torch": "2.9.1", "triton": "3.5.1"}
+
+
+def test_a_script_s_requirements_fork_by_platform(tmp_path: Path, wheels: Wheels, index: Index, uv_cache: Path) -> None:
+    for version in ("1.26.4", "2.1.0"):
+        index.add(wheels.wheel("numpy", version))
+    (tmp_path / "race.py").write_text(f"""
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["numpy<2; sys_platform == 'win32'", "numpy>=2; sys_platform != 'win32'"]
+# [[tool.uv.index]]
+# url = "{index.url}"
+# default = true
+# ///
+""")
+    Project(tmp_path, uv_cache).uv("lock", "--script", "race.py")
+    text = (tmp_path / "race.py.lock").read_text()
+    assert pins(read_text(text, "x", Target("3.12", "linux", "x86_64"))) == {"numpy": "2.1.0"}
+    assert pins(read_text(text, "x", Target("3.12", "win32", "AMD64"))) == {"numpy": "1.26.4"}
+
+
+def test_an_extra_that_a_member_asks_for_decides_elsewhere(variants: Project) -> None:
+    """accelerate's torch depends on an extra of ``kernels`` that is reached, by way of ``aaa``, only after it."""
+    folder = variants.folder
+    project = (folder / "pyproject.toml").read_text()
+    indexes = project[project.index("[[tool.uv.index]]") :]
+    (folder / "pyproject.toml").write_text(f"""
+[project]
+name = "root"
+version = "1"
+requires-python = ">=3.9"
+dependencies = ["aaa", "accelerate"]
+[tool.uv.workspace]
+members = ["members/*"]
+[tool.uv.sources]
+aaa = {{ workspace = true }}
+{indexes}
+""")
+    members = {
+        "aaa": 'dependencies = ["kernels[cpu]"]\n[tool.uv.sources]\nkernels = { workspace = true }\n',
+        "kernels": """
+[project.optional-dependencies]
+cpu = ["torch==2.9.1"]
+cu128 = ["torch==2.9.1"]
+[tool.uv]
+conflicts = [[{ extra = "cpu" }, { extra = "cu128" }]]
+[tool.uv.sources]
+torch = [{ index = "cpu", extra = "cpu" }, { index = "cuda", extra = "cu128" }]
+""",
+    }
+    for name, rest in members.items():
+        place = folder / "members" / name
+        place.mkdir(parents=True)
+        head = f'[project]\nname = "{name}"\nversion = "1"\nrequires-python = ">=3.9"\n'
+        (place / "pyproject.toml").write_text(head + rest)
+    found = pins(read_text(variants.lock(), "uv.lock", host()))
+    assert found.pop("aaa") == found.pop("kernels") == "1"
+    assert found == variants.installed()
+    assert found["torch"] == "2.9.1+cpu"
