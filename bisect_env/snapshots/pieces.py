@@ -32,7 +32,8 @@ HOST_NOT_TOLD = "Python, platform, GPUs, driver, environment variables and compi
 _PINNED = re.compile(rf"({NAME})\s*={{2,3}}\s*({VERSION})")
 _SOURCED = re.compile(rf"({NAME})\s*(?:\[[^\]]*\])?\s*@\s*(\S.*)")
 _CONDA = re.compile(
-    r"/croot/|/feedstock_root/|/conda-bld/|/tmp/build/80754af9/|/b/abs_|/bld/|^file:///work/(?:ci_|perseverance)|/ci_\d*/"
+    r"/croot/|/feedstock_root/|/conda-bld/|/tmp/build/80754af9/|/b/abs_\w+/|/perseverance-python-buildout/"
+    r"|/(?:bld|ci_(?:py)?\d+)/[^/]+_\d{10,}/"
 )
 """Folders of the machines that conda's packages are built on."""
 _EDITABLE = re.compile(r"(?:-e|--editable)[\s=]+(\S.*)")

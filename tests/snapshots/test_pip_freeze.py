@@ -4,6 +4,8 @@ import pytest
 
 from tests.snapshots.reads import only, pins, read, refusal
 
+BUILD = "work"
+"""The folder of a conda build."""
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 PLAIN = """\
@@ -15,11 +17,12 @@ Triton==3.6.0
 
 QUIRKS = f"""\
 (train) me@gpu3:~/runs/dflash$ pip freeze
-WARNING: The directory '/root/.cache/pip' or its parent directory is not owned or is not writable.
+WARNING: The directory '/home/me/.cache/pip' or its parent directory is not owned or is not writable.
 DEPRECATION: Loading egg at /usr/lib/python3.11/site-packages/x.egg is deprecated.
 absl-py @ file:///croot/absl-py_1666362920735/work
-certifi @ file:///croot/certifi_1700501669400/work/certifi
-numpy @ file:///croot/numpy_and_numpy_base_1701295038894/work/dist/numpy-1.26.2-cp311-cp311-linux_x86_64.whl#sha256=ab
+certifi @ file:///croot/certifi_1700501669400/{BUILD}/certifi
+numpy @ file:///croot/numpy_and_numpy_base_1701295038894/{BUILD}/dist/numpy-1.26.2-cp311-cp311-linux_x86_64.whl#sha256=ab
+old-ci @ file:///{BUILD}/ci_py311/old-ci_1676823305797/{BUILD}
 six @ file:///home/conda/feedstock_root/build_artifacts/six_1620240208055/work
 win-inet-pton @ file:///D:/bld/win_inet_pton_1667051142467/work
 flash_attn @ https://host.example/wheels/flash_attn-2.8.0%2Bcu12torch2.7-cp311-cp311-linux_x86_64.whl#sha256=cd
@@ -67,6 +70,7 @@ def test_every_quirk_is_read_or_said_to_be_unknown() -> None:
         "certifi": None,
         "numpy": "1.26.2",
         "six": None,
+        "old-ci": None,
         "win-inet-pton": None,
         "flash-attn": "2.8.0+cu12torch2.7",
         "local-ops": "0.3",
@@ -86,9 +90,15 @@ def test_every_quirk_is_read_or_said_to_be_unknown() -> None:
     for each in snapshot.distributions:
         assert each.version is not None or each.note, f"{each.name}: why is its version unknown?"
     conda = {each.name for each in snapshot.distributions if each.manager == "conda"}
-    assert conda == {"absl-py", "certifi", "numpy", "six", "win-inet-pton"}
+    assert conda == {"absl-py", "certifi", "numpy", "old-ci", "six", "win-inet-pton"}
     assert all("croot" not in each.source for each in snapshot.distributions)
     assert snapshot.cuda is None
+
+
+def test_a_folder_of_one_s_own_is_not_conda_s() -> None:
+    snapshot = read("torch==2.11.0\nlocal-ops @ file:///home/me/bld/ci_3/local_ops\n")
+    assert only(snapshot, "local-ops").manager == "pip"
+    assert only(snapshot, "local-ops").source == "file:///home/me/bld/ci_3/local_ops"
 
 
 def test_sources_keep_the_commit_and_lose_the_credentials() -> None:
@@ -151,7 +161,7 @@ def test_the_same_line_twice_is_no_contradiction() -> None:
 
 
 def test_pip_and_conda_that_disagree_are_both_there() -> None:
-    built = "numpy @ file:///croot/numpy_1/work/dist/numpy-1.26.2-cp311-cp311-linux_x86_64.whl"
+    built = f"numpy @ file:///croot/numpy_1/{BUILD}/dist/numpy-1.26.2-cp311-cp311-linux_x86_64.whl"
     snapshot = read(f"torch==2.11.0\n{built}\nnumpy==2.1.0\n")
     assert [(each.manager, each.version) for each in snapshot.of("NumPy")] == [("conda", "1.26.2"), ("pip", "2.1.0")]
     agreed = read(f"torch==2.11.0\n{built}\nnumpy==1.26.2\n")
