@@ -68,6 +68,7 @@ class Asked:
     timeout: str | None
     find_fix: bool
     along: str | None
+    without: tuple[str, ...]
     commits: tuple[str, ...]
     prereleases: bool
     confidence: float
@@ -165,6 +166,7 @@ def specification(
         seed=asked.seed,
         find_fix=asked.find_fix,
         along=asked.along,
+        without=asked.without,
         index=checked.index,
         as_of=asked.as_of,
         limits=checked.limits,

@@ -30,6 +30,12 @@ def options(function: Command) -> Command:
                 metavar="NAME",
                 help="Only along the released versions of this distribution: it is known to be to blame.",
             ),
+            click.option(
+                "--without",
+                metavar="NAME",
+                multiple=True,
+                help="Leave this distribution out of every environment: one that this host cannot install; repeatable.",
+            ),
             click.option("--reproducer", metavar="NAME", help="A shipped one: compile_race, dflash. Else a COMMAND."),
             click.option(
                 "--option",

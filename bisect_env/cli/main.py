@@ -41,9 +41,10 @@ ADVICE = "Put that right and give the same command again: what was measured so f
 EPILOG = """\b
 Exit codes, the same for every command:
   0  completed, found, or passed
-  1  --fail-on matched
+  1  --fail-on matched; bisect: the failure is not reproduced
   2  usage or bad input; nothing was built
-  3  undecided, or (unbundle) parts are missing
+  3  undecided; unbundle: parts are missing
+  4  nothing to compare
   5  infrastructure: disk, GPU, driver
   130  interrupted; the same command goes on from there
 """
@@ -72,6 +73,8 @@ def cli() -> None:
     Start with `bisect-env matrix`: it builds an isolated environment for each combination of a matrix file, runs a
     reproducer in it with several threads and with one, and tabulates which combinations race, fall back to dense
     attention, or stay at full throughput.
+
+    With an environment that works and one that fails, `bisect-env bisect` tells which of their differences is to blame.
     """
 
 

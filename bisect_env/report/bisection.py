@@ -26,6 +26,8 @@ from bisect_env.report.rows import cut, interval
 from bisect_env.verdicts.records import Interval
 
 FOUND = (Answer.CULPRIT, Answer.PAIR, Answer.RANGE)
+MEMBERS = 4
+"""Named of those that move together with a culprit; the smallest difference has all."""
 SUSPECTS = 8
 """Shown of the suspects, as long as there is no culprit."""
 SIGNATURE = 300
@@ -88,7 +90,7 @@ def _named(number: int) -> str:
 def _factor_words(found: Finding) -> str:
     texts = []
     for factor in found.factors:
-        along = members(factor)
+        along = members(factor, MEMBERS)
         texts.append(f"{factor.name} {change(factor)}" + (f" (with it {along})" if along else ""))
     return "; ".join(texts)
 

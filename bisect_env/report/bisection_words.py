@@ -54,11 +54,12 @@ def change(factor: Factor) -> str:
     return f"{level(factor.good, factor.kind)} -> {level(factor.bad, factor.kind)}"
 
 
-def members(factor: Factor) -> str:
-    """What moves together with it: ``triton 3.4.0 -> 3.5.0, nvidia-nccl-cu12 ...``; empty where nothing does."""
+def members(factor: Factor, most: int | None = None) -> str:
+    """What moves together with it: ``triton 3.4.0 -> 3.5.0, ... and 4 more``; empty where nothing does."""
     others = [each for each in factor.members if each.name != factor.name]
-    texts = [f"{each.name} {level(each.good)} -> {level(each.bad)}" for each in others]
-    return ", ".join(texts)
+    texts = [f"{each.name} {level(each.good)} -> {level(each.bad)}" for each in others[:most]]
+    rest = len(others) - len(texts)
+    return ", ".join(texts) + (f" and {rest} more" if rest else "")
 
 
 def point(levels: Levels, names: Sequence[str] = ()) -> str:

@@ -35,6 +35,7 @@ NOTHING = Asked(
     timeout=None,
     find_fix=False,
     along=None,
+    without=(),
     commits=(),
     prereleases=False,
     confidence=0.95,
@@ -90,6 +91,7 @@ def test_everything_reaches_the_specification(tmp_path: Path) -> None:
         fail_pattern="FX",
         find_fix=True,
         along="torch",
+        without=("flash-attn",),
         seed=7,
         batch=3,
         as_of="2026-05-01",
@@ -101,6 +103,7 @@ def test_everything_reaches_the_specification(tmp_path: Path) -> None:
     assert asked.limits.trial == 300.0 and asked.question.hang == "good" and asked.question.threshold == 2e9
     assert asked.index.find_links == (str(wheels),) and asked.reproducer.fail_pattern == "FX"
     assert asked.commits == (("transformers", "../transformers"),) and asked.pass_env == ("HF_TOKEN",)
+    assert asked.without == ("flash-attn",)
     assert (asked.find_fix, asked.along, asked.seed, asked.batch, asked.as_of) == (True, "torch", 7, 3, "2026-05-01")
 
 

@@ -1,4 +1,4 @@
-"""``bisect-env bisect`` as a user runs it: real environments of tiny wheels, interrupted, killed, and given nonsense."""
+"""``bisect-env bisect`` as a user runs it: tiny wheels in real environments, interrupted, killed, given nonsense."""
 
 from __future__ import annotations
 
