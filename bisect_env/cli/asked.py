@@ -76,7 +76,7 @@ class Asked:
     seed: int
     at_once: int
     batch: int | None
-    confirm: int
+    confirm: int | None
     index: tuple[str, ...]
     find_links: tuple[str, ...]
     torch_backend: str | None
@@ -117,6 +117,8 @@ def check(asked: Asked, folder: Path) -> Checked:
     """
     with _option("--timeout"):
         seconds, hang = amounts.timeout(asked.timeout) if asked.timeout is not None else (None, amounts.HANGS[0])
+    if asked.signature is not None and not asked.signature.strip():
+        raise BadInput("--signature", "", "an empty text, which every failure contains", "a text, or --any-failure")
     with _option("--question"):
         question = amounts.question(asked.question, asked.any_failure, asked.signature, hang)
     with _option("--budget"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import click
 
 from bisect_env.bisection import log
 from bisect_env.bisection.records import Specification
-from bisect_env.cli import asked, bisecting, finding
+from bisect_env.cli import asked, bisecting, finding, named
 from bisect_env.cli.asked import Asked
 from bisect_env.cli.bisect_options import SOURCES, gpu_options, options
 from bisect_env.cli.bisecting import Where
@@ -129,9 +130,12 @@ def _specification(wanted: Asked, good: str, bad: str, root: Path) -> Specificat
     checked = asked.check(wanted, Path.cwd())
     if good == bad == sources.STDIN:
         raise BadInput("--good and --bad", "", "standard input for both", "a file for one of them")
-    sides = asked.with_variables(snapshot(good, root), snapshot(bad, root), checked)
+    read = named.left_out((snapshot(good, root), snapshot(bad, root)), wanted.without)
+    sides = asked.with_variables(*read, checked)
     known = pinning.installed((good, bad))
     difference = pinning.differing(*sides, checked.index, SimpleIndex(), known)
+    wanted = replace(wanted, along=named.along(wanted.along, difference))
+    checked = replace(checked, commits=named.sources(checked.commits, difference))
     return asked.specification(wanted, checked, *sides, difference)
 
 

@@ -47,9 +47,12 @@ def check_writable(json_path: str | None, output_path: Path | None) -> None:
     """A report that cannot be written must not be found out after an hour of trials.
 
     Raises:
-        BadInput: its folder is missing, or may not be written.
+        BadInput: its folder is missing, or may not be written, or both are to go into one file.
     """
-    for option, path in (("--json", _file(json_path)), ("--output", output_path)):
+    json_file = _file(json_path)
+    if json_file is not None and output_path is not None and json_file.resolve() == output_path.resolve():
+        raise BadInput("--json and --output", "", f"{output_path} for both", "a file of its own for each")
+    for option, path in (("--json", json_file), ("--output", output_path)):
         if path is None:
             continue
         if not path.parent.is_dir():
