@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from bisect_env.bisection import commits, links
 from bisect_env.bisection.batches import Batches, Place
@@ -16,9 +19,12 @@ from bisect_env.environments.records import Lock
 from bisect_env.errors import InfrastructureError
 from bisect_env.matrix.cells import Cell
 from bisect_env.trials import reproducers
+from bisect_env.trials.isolation import CONDITION, EVENTS
+from bisect_env.trials.records import Side
 
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 """Where a command run by hand finds its compile cache."""
+WARM = "warm"
 
 
 class Closing:
@@ -53,17 +59,7 @@ class Closing:
         python = str(environments_folder(self._place.settings.root) / lock.address / VENV / "bin" / "python")
         reproducer = reproducers.prepare(self._mixes.specification.reproducer)
         words = [python if word == "python" else word for word in reproducer.command]
-        settings = [f"{name}={value}" for name, value in cell.variables]
-        cache = cell.condition.cache
-        if cache == "cold":
-            settings += [f"{name}=$(mktemp -d)" for name in CACHES]
-        elif "/" in cache:
-            settings.append(f"{CACHES[0]}={cache}")
-        if reproducer.protocol:
-            for key, value in cell.condition.values:
-                words += [] if key == "cache" else [f"--{key}", str(value)]
-        shown = [_assignment(text) for text in settings]
-        return " ".join([*(["env", *shown] if shown else []), shlex.join(words)])
+        return shipped_command(cell, words) if reproducer.protocol else own_command(cell, words, reproducer.files)
 
     def _links(self, finding: Finding) -> tuple[Link, ...]:
         """What the culprit's own metadata names: release notes, the comparison of its two versions."""
@@ -79,6 +75,50 @@ class Closing:
         return links.links(found.distribution, metadata.urls, found.last_good, found.first_bad, tags)
 
 
-def _assignment(text: str) -> str:
-    """A variable for the shell; what the shell is to make itself is not quoted."""
-    return text if text.endswith("=$(mktemp -d)") else shlex.quote(text)
+def shipped_command(cell: Cell, words: Sequence[str]) -> str:
+    """One trial of a shipped reproducer, for a shell: what is asked of it are its options.
+
+    Under a warm compile cache the trial that fills it comes first.
+    """
+    options = [text for key, value in cell.condition.values if key != "cache" for text in (f"--{key}", str(value))]
+    if cell.condition.cache != WARM:
+        return _with_settings(cell, dict.fromkeys(CACHES, "$(mktemp -d)"), [*words, *options])
+    own = {name: f"$caches/{name.lower()}" for name in CACHES}
+    filled = _with_settings(cell, own, [*words, *options, "--side", Side.WARMUP.value])
+    return _together(["caches=$(mktemp -d)", filled, _with_settings(cell, own, [*words, *options])])
+
+
+def own_command(cell: Cell, words: Sequence[str], files: Sequence[Path]) -> str:
+    """One trial of a user's own command, for a shell: in a fresh folder with the files that it needs, as a trial is.
+
+    What a command may read of its trial is there as well: the condition, with another seed each second, and a file for
+    events. Under a warm compile cache the trial that fills it comes first.
+    """
+    steps = ['cd "$(mktemp -d)"']
+    if files:
+        steps.append(f"cp -r {shlex.join(map(str, files))} .")
+    own = {name: f"$PWD/{name.lower()}" for name in CACHES} | {
+        EVENTS: "$PWD/events.jsonl",
+        CONDITION: "$PWD/condition.json",
+    }
+    steps.append(f"mkdir {' '.join(name.lower() for name in CACHES)}")
+    for side in (Side.WARMUP, Side.THREADS) if cell.condition.cache == WARM else (Side.THREADS,):
+        told = json.dumps({**cell.condition.as_dict(), "side": side.value}, sort_keys=True)[:-1].replace("%", "%%")
+        written = shlex.quote(f'{told}, "seed": %s}}')
+        steps += [f'printf {written} "$(date +%s)" > condition.json', _with_settings(cell, own, words)]
+    return _together(steps)
+
+
+def _with_settings(cell: Cell, own: Mapping[str, str], words: Sequence[str]) -> str:
+    """The command under the cell's variables; ``own`` are this module's, which the shell is to fill in."""
+    cache = cell.condition.cache
+    if "/" in cache:
+        own = {**own, CACHES[0]: shlex.quote(cache)}
+    shown = [shlex.quote(f"{name}={value}") for name, value in cell.variables]
+    shown += [f'{name}="{value}"' if "$" in value else f"{name}={value}" for name, value in own.items()]
+    return " ".join(["env", *shown, shlex.join(words)])
+
+
+def _together(steps: Sequence[str]) -> str:
+    """Steps of a subshell: whoever pastes them stays where they are."""
+    return "(" + " &&\n ".join(steps) + ")"
