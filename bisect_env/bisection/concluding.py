@@ -17,7 +17,7 @@ from bisect_env.bisection.records import (
 from bisect_env.bisection.stages import Course
 from bisect_env.snapshots.factors import Factor, Kind
 from bisect_env.verdicts.records import percent
-from bisect_env.verdicts.statistics import clopper_pearson, upper_bound
+from bisect_env.verdicts.statistics import clopper_pearson, fisher_greater, upper_bound
 
 SURE = 0.05
 """A factor with less probability left than this is said to be eliminated."""
@@ -77,7 +77,8 @@ def _sentence(course: Course, answer: Answer, why_open: str) -> str:
         bound = percent(upper_bound(bad.failures, bad.counted))
         return f"The bad end does not fail: {_of(bad)}, so that its failure rate is below {bound} at 95 %."
     if answer is Answer.GOOD_FAILS:
-        return f"The good end fails as well: {_of(good)}, where the bad end fails in {_of(bad)}."
+        hint = _exchanged(course, good, bad)
+        return f"The good end fails as well: {_of(good)}, where the bad end fails in {_of(bad)}.{hint}"
     if answer is Answer.NONE:
         held = ", ".join(each.name for each in course.specification.difference.held)
         tail = f" What differs and cannot be changed here is held, not cleared: {held}." if held else ""
@@ -89,14 +90,25 @@ def _sentence(course: Course, answer: Answer, why_open: str) -> str:
     return _open(course, why_open)
 
 
+def _exchanged(course: Course, good: Tally, bad: Tally) -> str:
+    """What to do when it is the other end that fails."""
+    if fisher_greater(good.failures, good.counted, bad.failures, bad.counted) > 1 - course.specification.confidence:
+        return ""
+    older = " With --find-fix, --bad is the older one." if course.specification.find_fix else ""
+    return f" It is the good end that fails more often: exchange --good and --bad.{older}"
+
+
 def _blame(course: Course) -> str:
     words = _culprit(course)
     confirmation = course.confirmation
     assert confirmation is not None
     bad, good = confirmation.bad, confirmation.good
+    # A repair is what the good side has.
+    repaired = course.specification.find_fix and (course.versions is not None or course.commits is not None)
+    with_it, without = ("before it", "with it") if repaired else ("with it", "without")
     return (
         f"{words} ({_chance(course.probability)}): on fresh trials with nothing else changed {bad.k} of {bad.n} fail "
-        f"with it, and {good.k} of {good.n} without."
+        f"{with_it}, and {good.k} of {good.n} {without}."
     )
 
 

@@ -123,9 +123,7 @@ def options(function: Command) -> Command:
             click.option(
                 "--confirm",
                 type=click.IntRange(1),
-                default=20,
-                show_default=True,
-                help="Most fresh trials of each side that confirm the answer.",
+                help="Most fresh trials of each environment that confirm it. Else: as many as its failure rate needs.",
             ),
             click.option(
                 "--batch", type=click.IntRange(1), help="Trials at a time in an environment. Else: what pays."

@@ -76,8 +76,8 @@ def _head(found: Finding) -> list[Part]:
         commits = found.commits
         subject = f" ({commits.subject})" if commits.subject else ""
         several = len(commits.candidates) > 1
-        first = ", ".join(each[:12] for each in commits.candidates) if several else commits.first_bad[:12] + subject
-        said = f"{'one of ' if several else ''}{first}, after {commits.last_good[:12]}, of {commits.repository}"
+        first = ", ".join(map(_commit, commits.candidates)) if several else _commit(commits.first_bad) + subject
+        said = f"{'one of ' if several else ''}{first}, after {_commit(commits.last_good)}, of {commits.repository}"
         facts.append(("commit", f"{said} ({probability(commits.probability)})"))
     facts.append(("failure", cut(found.signature or "", SIGNATURE)))
     return [Words(found.sentence), Facts(tuple(facts))]
@@ -179,8 +179,7 @@ def _commands(found: Finding) -> list[Part]:
     if found.commands is None:
         return []
     return [
-        Verbatim(f"{side} side, in the project's folder:", command, "sh")
-        for side, command in zip(("Good", "Bad"), found.commands, strict=True)
+        Verbatim(f"{side} side:", command, "sh") for side, command in zip(("Good", "Bad"), found.commands, strict=True)
     ]
 
 
@@ -229,6 +228,8 @@ def _others(found: Finding) -> list[Part]:
 
 
 def _effort(found: Finding) -> list[Part]:
+    if not found.id:
+        return []  # Nothing to compare: nothing was begun.
     took = f"{counted(found.trials, 'trial')}, {counted(found.builds, 'environment')} built, {lasting(found.seconds)}"
     where = f"bisection {found.id}; `bisect-env bisect log {found.id}` has every batch, `bisect-env show ID` a trial"
     lines = [batch_line(seen) for seen in found.observations]
@@ -239,6 +240,11 @@ def batch_line(seen: Observation, names: Sequence[str] = ()) -> str:
     """One batch on a line: its number, its stage, its environment, and what it came to; ``names`` of all factors."""
     mark = " (off-pin)" if seen.off_pin else ""
     return f"{seen.batch:4d}  {seen.stage:8}  {place(seen.stage, seen.point, names)}{mark}: {outcome(seen)}"
+
+
+def _commit(source: str) -> str:
+    """A commit as people write it, of ``git+https://...@SHA``; a version stays as it is."""
+    return source.rpartition("@")[2].partition("#")[0][:12]
 
 
 def _column(header: str, items: Sequence[Item], text: Callable[[Item], str]) -> Column:

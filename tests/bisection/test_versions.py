@@ -86,6 +86,17 @@ def test_the_version_that_repaired_it(bisections: Bisections) -> None:
     found = along(bisections, rules, good="8.0", bad="1.0", find_fix=True)
     assert found.answer is Answer.CULPRIT
     assert "alpha 6.0 repaired it (5.0 is the last version that fails)" in found.sentence
+    assert found.confirmation is not None
+    bad, good = found.confirmation.bad, found.confirmation.good
+    assert f"{bad.k} of {bad.n} fail before it, and {good.k} of {good.n} with it." in found.sentence
+
+
+def test_ends_that_were_exchanged_are_told_so(bisections: Bisections) -> None:
+    bisections.offer("alpha", *EIGHT)
+    rules: Rules = [{"when": {"alpha": "<6.0"}, "rate": 0.9, "says": RACE}]
+    found = along(bisections, rules)
+    assert found.answer is Answer.GOOD_FAILS
+    assert "exchange --good and --bad" in found.sentence
 
 
 def test_a_group_is_taken_apart_against_its_pins(bisections: Bisections) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from bisect_env.bisection.records import Answer, VersionRange
+from bisect_env.bisection.records import Answer, Finding, VersionRange
 from bisect_env.report import bisection, bisection_plan
 from bisect_env.report.bisection_words import lasting, point, probability
 from bisect_env.report.pieces import Section, Verbatim, markdown, text
@@ -145,3 +145,17 @@ def test_a_plan() -> None:
 
 def test_an_empty_section_has_no_title() -> None:
     assert text([Section("Title", ())], 80) == "" and markdown([Section("Title", ())]) == ""
+
+
+def test_a_commit_is_shown_by_its_hash_and_not_by_the_beginning_of_its_url() -> None:
+    url = "git+https://github.com/huggingface/transformers@{}#subdirectory=src"
+    named = replace(findings.commits(url.format("1" * 40), url.format("2" * 40)), last_good=url.format("3" * 40))
+    report = bisection.report(findings.culprit(commits=named), width=200)
+    assert f"one of {'1' * 12}, {'2' * 12}, after {'3' * 12}, of ../transformers" in report
+    alone = replace(findings.commits(url.format("1" * 40)), last_good="4.52")
+    report = bisection.report(findings.culprit(commits=alone), width=200)
+    assert f"{'1' * 12} (Faster masks), after 4.52, of" in report
+
+
+def test_what_was_never_begun_has_no_log() -> None:
+    assert "bisect log" not in bisection.report(Finding("", Answer.NOTHING, "Nothing to bisect.", 0.0), width=100)
