@@ -14,9 +14,11 @@ from bisect_env.search.hypotheses import Bools
 from bisect_env.search.rates import Floats
 
 ROUNDS = 30
-ALONE = 0.1
+ALONE = 0.05
 """Weight of "this very mix, for a reason of its own" beside conflicts that begin with 1 each."""
-LEAST = 0.02
+NOTABLE = 1e-4
+"""Conflicts with less blame than this, summed over all forbidden mixes, are not looked at any more."""
+LEAST = 0.01
 """A mix with a smaller probability of resolving is not asked; what only such mixes could tell apart stays together."""
 
 
@@ -26,7 +28,10 @@ class Unresolvable:
     def __init__(self, factors: int) -> None:
         self._cleared: Bools = np.eye(factors, dtype=bool)
         self._forbidden: dict[bytes, Bools] = {}
-        self._resolves: Floats = np.zeros((factors, factors))
+        self._bad, self._good = np.zeros((2, 0), dtype=np.intp)
+        """The conflicts that are suspected: this factor at bad with that one at good."""
+        self._shares: Floats = np.zeros((0, 0))
+        """Of each forbidden mix, the probability that it is because of each of them."""
 
     def __len__(self) -> int:
         return len(self._forbidden)
@@ -44,25 +49,33 @@ class Unresolvable:
             self._blame()
 
     def _blame(self) -> None:
-        """Log probability that there is no conflict between i at bad and j at good, for each i and j."""
+        """How each forbidden mix's blame falls on the conflicts that may be in it."""
         if not self._forbidden:
             return
         points = np.array(list(self._forbidden.values()))
         possible = points[:, :, None] & ~points[:, None, :] & ~self._cleared
-        share = np.ones_like(self._resolves)
+        bad, good = np.nonzero(possible.any(axis=0))
+        among = possible[:, bad, good]
+        share = np.ones(len(bad))
         for _ in range(ROUNDS):
-            blame = possible * share
-            blame /= blame.sum(axis=(1, 2), keepdims=True) + ALONE
+            blame = among * share
+            blame /= blame.sum(axis=1, keepdims=True) + ALONE
             share = blame.sum(axis=0)
-        self._resolves = np.log1p(-np.minimum(blame, 1 - 1e-9)).sum(axis=0)
+        notable = share > NOTABLE
+        self._bad, self._good, self._shares = bad[notable], good[notable], blame[:, notable]
 
     def chance(self, points: Bools) -> Floats:
-        """Probability that each point (C, factors) resolves: (C,)."""
+        """Probability that each point (C, factors) resolves: (C,).
+
+        A point does not if it has in it what a forbidden mix is to blame on; the mix of which it has most decides.
+        """
         if not self._forbidden:
             return np.ones(len(points))
         known = np.array([point.tobytes() in self._forbidden for point in points])
-        risk = ((points.astype(float) @ self._resolves) * ~points).sum(axis=1)
-        return np.where(known, 0.0, np.exp(risk))
+        contained = points[:, self._bad] & ~points[:, self._good]
+        # As in ``choosing``, not a BLAS product.
+        blamed = np.einsum("ck,fk->cf", contained.astype(np.float64), self._shares).max(axis=1)
+        return np.where(known, 0.0, np.maximum(1 - blamed, 0.0))
 
     def apart(self, first: tuple[int, ...], second: tuple[int, ...]) -> bool:
         """Whether some mix that may resolve has all factors of one answer at bad, and one of the other's at good."""
