@@ -15,8 +15,8 @@ from packaging.requirements import Requirement
 
 from bisect_env.matrix import shipped
 from bisect_env.matrix.loading import load
-from tests.support.index import refusing_url
 from tests.support.bisecting import Suspects
+from tests.support.index import refusing_url
 from tests.support.racing import World
 
 ROOT = Path(__file__).parents[1]

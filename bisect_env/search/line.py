@@ -171,9 +171,7 @@ class Line:
         """See whether more than one change explains it better: now and then, and before an answer is given."""
         if due or float(most_probable(self._points.weights, self._askable)) >= self._confidence:
             self._looked_at = self._trials()
-            self._several = several(
-                log_several_changes(self._failures, self._passes), float(self._points.log_evidence)
-            )
+            self._several = several(log_several_changes(self._failures, self._passes), float(self._points.log_evidence))
 
     def _status(self) -> Status:
         probability = float(most_probable(self._points.weights, self._askable))
