@@ -121,9 +121,16 @@ def adopt(path: Path, place: Place, argv: Sequence[str] = ()) -> Path:
         The path of its log here, for :func:`resume`.
 
     Raises:
-        BadInput: it is no log of a bisection.
+        BadInput: it is no log of a bisection, or its lines are not in the order in which one was written.
     """
     history = log.read(path)
+    course = Course(history.header.specification, history.header.factors)
+    for number, answer in enumerate(history.answers, 1):
+        try:
+            course.give(answer)
+        except ValueError as error:
+            wanted = "a log as it was written: no line twice, none left out, none moved"
+            raise BadInput(path, f"answer {number}", str(error), wanted) from error
     taken = _begin(history.header.specification, place, argv, history.header)
     for answer in history.answers:
         Log(taken).append(answer)

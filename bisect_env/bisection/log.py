@@ -12,11 +12,14 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from bisect_env.bisection.records import Observation, Specification, Stage, Unresolvable
-from bisect_env.errors import BadInput
+from bisect_env.errors import BadInput, InfrastructureError
 from bisect_env.snapshots.factors import Factor
 from bisect_env.store.codec import decode, encode
+
+Entry = TypeVar("Entry")
 
 FILE = "log.jsonl"
 FOLDER = "bisections"
@@ -147,12 +150,12 @@ def read(path: Path) -> History:
     whole = lines[:-1]  # After the last newline there is nothing, or a torn line.
     if not whole:
         raise BadInput(path, "line 1", "no whole line", "the header of a bisection's log")
-    header = decode(Header, _body(path, 1, whole[0], ("begun",))[1])
+    header = _decoded(path, 1, Header, _body(path, 1, whole[0], ("begun",))[1])
     answers: list[Answer] = []
     blocks = 0
     for number, line in enumerate(whole[1:], 2):
         kind, body = _body(path, number, line, tuple(_KINDS))
-        entry = decode(_KINDS[kind], body)
+        entry = _decoded(path, number, _KINDS[kind], body)
         if isinstance(entry, Undone):
             _drop_last_told(answers)
             continue
@@ -161,6 +164,14 @@ def read(path: Path) -> History:
             blocks += entry.size
         answers.append(entry)
     return History(header, tuple(answers), blocks)
+
+
+def _decoded(path: Path, number: int, kind: type[Entry], body: str) -> Entry:
+    try:
+        return decode(kind, body)
+    except InfrastructureError as error:
+        wanted = "the log as a bisection wrote it, by this version of bisect-env or an earlier one"
+        raise BadInput(path, f"line {number}", f"a {kind.__name__} that cannot be read", wanted) from error
 
 
 def undo(path: Path) -> tuple[Observation, ...]:

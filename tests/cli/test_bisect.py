@@ -125,6 +125,17 @@ def test_log_undo_resume_and_replay(suspects: Suspects) -> None:
     resumed = world.run("bisect", "resume", "--json", "again.json")
     assert resumed.returncode == 0, resumed.stderr
     assert answer(document(world.folder / "again.json"))[:3] == answer(document(world.folder / "out.json"))[:3]
+    # Damaged ones are bad input, and nothing is taken over from them.
+    lines = before.splitlines(keepends=True)
+    damaged = {
+        "doubled.jsonl": b"".join(lines[:2] + lines[1:]),
+        "seed.jsonl": before.replace(b'"seed": ', b'"seed": "x", "": ', 1).replace(b'"seed":', b'"seed": "x", "": ', 1),
+    }
+    for name, data in damaged.items():
+        (world.folder / name).write_bytes(data)
+        refused = world.run("bisect", "replay", name, "--store", "third")
+        assert refused.returncode == 2 and name in refused.stderr and "Traceback" not in refused.stderr, refused.stderr
+        assert not list((world.folder / "third").glob("bisections/*"))
     # Of another host, and cut off in the middle of a line.
     elsewhere = world.folder / "elsewhere.jsonl"
     elsewhere.write_bytes(before[: len(before) * 2 // 3])
