@@ -32,7 +32,9 @@ def test_a_file_as_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     out = capsys.readouterr().out
     # A long path breaks the line wherever it comes to its end.
     joined = " ".join(out.split())
-    assert f"{path}: torch's collect_env, 8 distributions, of more that are not listed; 1 line could not be read" in joined
+    assert (
+        f"{path}: torch's collect_env, 8 distributions, of more that are not listed; 1 line could not be read" in joined
+    )
     for words in ("cu126", "2.7.0+cu126", "conda", "1 x NVIDIA H200 (MIG 1g.18gb)", "570.124.06"):
         assert words in out
     assert f"line {COLLECT_ENV.count(chr(10)) + 1}: odd one: neither a version" in out
