@@ -71,14 +71,15 @@ def test_a_deadlock_ends_long_before_its_silence_and_a_busy_process_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stillness, "EVERY_SECONDS", 0.1)
-    monkeypatch.setattr(runner, "STILL_SECONDS", 1.0)
+    # On a crowded machine a busy process can be without a core for a second.
+    monkeypatch.setattr(runner, "STILL_SECONDS", 3.0)
     (tmp_path / "still").mkdir()
     began = time.monotonic()
     record = run_script(tmp_path / "still", "threading.Event().wait()", silence=60.0)
     assert time.monotonic() - began < 15
     assert (record.outcome, record.hang_kind) == (Outcome.HANG, "deadlock")
-    assert record.message == "neither an event nor any computing within 1 s"
+    assert record.message == "neither an event nor any computing within 3 s"
     (tmp_path / "busy").mkdir()
-    busy = "end = time.monotonic() + 2.5\nwhile time.monotonic() < end: pass\nsay('done')"
+    busy = "end = time.monotonic() + 5\nwhile time.monotonic() < end: pass\nsay('done')"
     record = run_script(tmp_path / "busy", busy, silence=60.0)
     assert record.outcome is Outcome.CLEAN
