@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bisect_env.bisection.counting import Tally, pooled
+from bisect_env.bisection.counting import pooled
 from bisect_env.bisection.records import (
     BAD,
     GOOD,
@@ -15,6 +15,7 @@ from bisect_env.bisection.records import (
     VersionRange,
 )
 from bisect_env.bisection.stages import Course
+from bisect_env.search.records import Tally
 from bisect_env.snapshots.factors import Factor, Kind
 from bisect_env.verdicts.records import percent
 from bisect_env.verdicts.statistics import clopper_pearson, fisher_greater, upper_bound

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, isnan
 
-from bisect_env.bisection.counting import Tally
 from bisect_env.bisection.records import BAD, Arm, Confirmation, Levels
+from bisect_env.search.records import Tally
 from bisect_env.verdicts.statistics import clopper_pearson, fisher_greater
 
 LOOKS = 3

@@ -4,30 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from bisect_env.bisection.records import Levels, Measure, Observation, Question
+from bisect_env.search.records import Tally
 from bisect_env.trials.records import Outcome, TrialRecord
 
 HUNG = "hang"
 """Stands for the signature of a trial that hung."""
-
-
-@dataclass(frozen=True)
-class Tally:
-    """Counts of one mix, or of several."""
-
-    failures: int = 0
-    passes: int = 0
-    other: int = 0
-
-    @property
-    def counted(self) -> int:
-        """Trials that count for one side or the other."""
-        return self.failures + self.passes
-
-    def __add__(self, more: Tally) -> Tally:
-        return Tally(self.failures + more.failures, self.passes + more.passes, self.other + more.other)
 
 
 def pooled(observations: Iterable[Observation], point: Levels | None = None) -> Tally:

@@ -20,7 +20,6 @@ from bisect_env.bisection.concluding import conclude
 from bisect_env.bisection.forecast import Forecast
 from bisect_env.bisection.log import Answer, Candidates, Checked, Header, History, Log, Told
 from bisect_env.bisection.mixes import Mixes, condition_factors
-from bisect_env.bisection.pace import Pace
 from bisect_env.bisection.records import Budget, Finding, Measure, Specification, Stage
 from bisect_env.bisection.stages import Check, Course, Lookup, Trials, Want
 from bisect_env.engine.recall import HOST
@@ -179,7 +178,6 @@ class _Run:
         self._batches = Batches(header.id, self._mixes, self._reproducer, replace(place, settings=settings))
         self._course = Course(specification, header.factors)
         self._forecast = Forecast()
-        self._pace = Pace(specification.confidence)
         self._blocks, self._earlier, self._began = history.blocks, history.seconds, time.monotonic()
         for answer in history.answers:
             self._course.give(answer)

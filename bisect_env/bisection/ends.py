@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from bisect_env.bisection.counting import Tally
+from bisect_env.search.records import Tally
 from bisect_env.verdicts.statistics import clean_trials_needed, fisher_greater
 
 FIRST = 4

@@ -10,6 +10,7 @@ from bisect_env.bisection import releases
 from bisect_env.bisection.log import Candidates
 from bisect_env.bisection.records import Specification
 from bisect_env.bisection.stages import Lookup
+from bisect_env.bisection.versions import Versions
 from bisect_env.environments.index import SimpleIndex
 from bisect_env.errors import BadInput
 
@@ -23,18 +24,20 @@ def versions(want: Lookup, specification: Specification, simple: SimpleIndex) ->
         InfrastructureError: the index does not answer.
     """
     try:
-        found = releases.between(
-            want.distribution,
-            want.good,
-            want.bad,
-            specification.index,
-            simple,
-            prereleases=specification.prereleases,
-        )
+        found = released(want.distribution, want.good, want.bad, specification, simple)
     except ValueError as error:
         return Candidates(want.stage, want.distribution, (want.good, want.bad), notes=(str(error),))
     names = tuple(step.version for step in found.steps)
     return Candidates(want.stage, want.distribution, names, notes=found.notes)
+
+
+def released(distribution: str, good: str, bad: str, specification: Specification, simple: SimpleIndex) -> Versions:
+    """The versions between two, as the specification asks for them.
+
+    Raises:
+        As :func:`releases.between`.
+    """
+    return releases.between(distribution, good, bad, specification.index, simple, prereleases=specification.prereleases)
 
 
 def commits(want: Lookup, specification: Specification, simple: SimpleIndex, root: Path) -> Candidates:

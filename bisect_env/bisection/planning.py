@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import fmean
 
-from bisect_env.bisection import releases
 from bisect_env.bisection.batches import Batches, Place
 from bisect_env.bisection.confirming import first_look
 from bisect_env.bisection.driver import suspects
 from bisect_env.bisection.ends import FIRST
+from bisect_env.bisection.lookups import released
 from bisect_env.bisection.mixes import Mixes, levels
 from bisect_env.bisection.records import BAD, Levels, Plan, Specification, Unresolvable
 from bisect_env.engine.disk import download_bytes
@@ -105,14 +105,7 @@ def _versions(
         if factor.kind is not Kind.DISTRIBUTION or change is None or change.good is None or change.bad is None:
             continue
         try:
-            between = releases.between(
-                change.name,
-                change.good,
-                change.bad,
-                specification.index,
-                place.uv.simple,
-                prereleases=specification.prereleases,
-            )
+            between = released(change.name, change.good, change.bad, specification, place.uv.simple)
         except (ValueError, InfrastructureError) as error:
             notes.append(f"{change.name}: {error}")
             continue

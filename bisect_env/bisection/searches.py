@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from bisect_env.bisection.counting import Tally
 from bisect_env.bisection.records import Observation
 from bisect_env.search import line, subsets
-from bisect_env.search.records import Batch, Costs, Result, Told
+from bisect_env.search.records import Batch, Costs, Result, Tally, Told
 
 BUILD_IN_TRIALS = 2.0
 """What a build is taken to cost until one was seen, in trials: of tiny packages it is less, of torch it is more."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from bisect_env.bisection import confirming, ends
 from bisect_env.bisection.blame import Blame, Chosen, Culprit, Part, apart
 from bisect_env.bisection.confirming import Planned
-from bisect_env.bisection.counting import Tally, pooled, recounted, signature_of
+from bisect_env.bisection.counting import pooled, recounted, signature_of
 from bisect_env.bisection.log import Answer, Candidates, Checked, Told
 from bisect_env.bisection.mixes import levels
 from bisect_env.bisection.records import (
@@ -30,7 +30,7 @@ from bisect_env.bisection.records import (
 )
 from bisect_env.bisection.records import Answer as Kind
 from bisect_env.bisection.searches import Line, Search, Subsets
-from bisect_env.search.records import Result, Status
+from bisect_env.search.records import Result, Status, Tally
 from bisect_env.snapshots.factors import Factor
 from bisect_env.snapshots.factors import Kind as FactorKind
 from bisect_env.snapshots.splitting import split
@@ -68,7 +68,6 @@ class Lookup:
 
 Want = Trials | Check | Lookup
 Steps = Generator[Want, Answer, None]
-_Asking = Generator[Want, Answer, Result[object]]
 
 
 class Course:

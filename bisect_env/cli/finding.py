@@ -8,17 +8,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from bisect_env.bisection.records import Answer, Finding, Plan
-from bisect_env.cli.common import say
-from bisect_env.cli.output import check_writable, write
+from bisect_env.cli.output import Command, check_writable, deliver, file_options, write
 from bisect_env.errors import ExitCode
 from bisect_env.report import bisection, bisection_machine, bisection_plan
-
-Command = TypeVar("Command", bound=Callable[..., object])
 
 LOCKS = ("good.lock.txt", "bad.lock.txt")
 """Names of the two sides of the smallest difference, in the bisection's folder."""
@@ -51,22 +48,9 @@ class Output:
 
 
 def options(function: Command) -> Command:
-    """Adds ``--format``, ``--json`` and ``-o``."""
-    for option in (
-        click.option(
-            "-o",
-            "--output",
-            "output_path",
-            type=click.Path(dir_okay=False, path_type=Path),
-            help="Write the report to a file too; Markdown where it is called *.md.",
-        ),
-        click.option(
-            "--json", "json_path", type=click.Path(dir_okay=False, path_type=str), help="Write JSON; - for stdout."
-        ),
-        click.option("--format", "fmt", type=click.Choice(bisection.FORMATS), help="Of the report. Default: text."),
-    ):
-        function = option(function)
-    return function
+    """Adds ``--format``, ``--json`` and ``-o`` of a report."""
+    fmt = click.option("--format", "fmt", type=click.Choice(bisection.FORMATS), help="Of the report. Default: text.")
+    return fmt(file_options("Write the report to a file too; Markdown where it is called *.md.")(function))
 
 
 def put(found: Finding, folder: Path | None, output: Output) -> None:
@@ -98,13 +82,9 @@ def put_plan(plan: Plan, output: Output) -> None:
 def _put(report: Callable[[str, int], str], document: dict[str, Any], output: Output) -> None:
     narrow = sys.stdout is not None and sys.stdout.isatty()
     width = min(WIDE, shutil.get_terminal_size().columns) if narrow else WIDE
-    fmt, json_path = output.fmt, output.json_path
-    text = json.dumps(document, indent=2) if json_path is not None else ""
-    try:
-        say(text if json_path == "-" else report(fmt or "text", width))
-    finally:
-        if json_path is not None and json_path != "-":
-            write("--json", Path(json_path), text)
-        if output.path is not None:
-            by_name = "markdown" if output.path.suffix.lower() == ".md" else "text"
-            write("--output", output.path, report(fmt or by_name, WIDE))
+    text = json.dumps(document, indent=2) if output.json_path is not None else ""
+    written = ""
+    if output.path is not None:
+        by_name = "markdown" if output.path.suffix.lower() == ".md" else "text"
+        written = report(output.fmt or by_name, WIDE)
+    deliver(report(output.fmt or "text", width), text, output.json_path, output.path, written)

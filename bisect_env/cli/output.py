@@ -23,24 +23,26 @@ Command = TypeVar("Command", bound=Callable[..., object])
 
 
 def options(function: Command) -> Command:
-    """Adds ``--format``, ``--json`` and ``-o``."""
-    for option in (
-        click.option(
-            "-o",
-            "--output",
-            "output_path",
-            type=click.Path(dir_okay=False, path_type=Path),
-            help="Write the table to a file too.",
-        ),
-        click.option(
+    """Adds ``--format``, ``--json`` and ``-o`` of a table."""
+    fmt = click.option(
+        "--format", "fmt", default="simple", show_default=True, help="Format of the table: any of tabulate's."
+    )
+    return fmt(file_options("Write the table to a file too.")(function))
+
+
+def file_options(output_help: str) -> Callable[[Command], Command]:
+    """Adds ``--json`` and ``-o``."""
+
+    def add(function: Command) -> Command:
+        document = click.option(
             "--json", "json_path", type=click.Path(dir_okay=False, path_type=str), help="Write JSON; - for stdout."
-        ),
-        click.option(
-            "--format", "fmt", default="simple", show_default=True, help="Format of the table: any of tabulate's."
-        ),
-    ):
-        function = option(function)
-    return function
+        )
+        text = click.option(
+            "-o", "--output", "output_path", type=click.Path(dir_okay=False, path_type=Path), help=output_help
+        )
+        return document(text(function))
+
+    return add
 
 
 def check_writable(json_path: str | None, output_path: Path | None) -> None:
@@ -80,17 +82,33 @@ def put(
     narrow = sys.stdout is not None and sys.stdout.isatty() and output_path is None
     width = shutil.get_terminal_size().columns if narrow else 120
     text = sections.report(results, matrix, max_race_rate, fmt, width, origin)
-    file = _file(json_path)
     document = ""
     if json_path is not None:
         document = json.dumps(machine.document(results, matrix, max_race_rate, origin), indent=2)
+    deliver(text, document, json_path, output_path, text)
+
+
+def deliver(shown: str, document: str, json_path: str | None, output_path: Path | None, written: str) -> None:
+    """Print a report, and write what was asked for, whatever becomes of the printing.
+
+    Args:
+        shown: the report as it is printed.
+        document: the same as JSON, which is printed instead when ``json_path`` is ``-``.
+        json_path: of ``--json``.
+        output_path: of ``--output``.
+        written: the report as that file gets it.
+
+    Raises:
+        InfrastructureError: a file cannot be written.
+    """
+    file = _file(json_path)
     try:
-        say(document if json_path == "-" else text)
+        say(document if json_path == "-" else shown)
     finally:
         if file is not None:
             write("--json", file, document)
         if output_path is not None:
-            write("--output", output_path, text)
+            write("--output", output_path, written)
 
 
 def _file(json_path: str | None) -> Path | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from math import isfinite
 from typing import Any
 
 from bisect_env.bisection.records import Finding, Observation, Plan
 from bisect_env.matrix.urls import without_credentials
 from bisect_env.report.bisection_words import value as shown
+from bisect_env.report.machine import plain
 
 SCHEMA = 1
 """Grows when a key is renamed, removed or changes its meaning; not when one is added."""
@@ -30,7 +30,7 @@ def document(found: Finding) -> dict[str, Any]:
         "commands": _sides(found.commands),
         "observations": [_observation(seen) for seen in found.observations],
     }
-    clean: dict[str, Any] = _clean(result)
+    clean: dict[str, Any] = plain(result, without_credentials)
     return clean
 
 
@@ -41,7 +41,7 @@ def plan(planned: Plan) -> dict[str, Any]:
         "unresolvable": [{"point": dict(each.point), "reason": each.reason} for each in planned.unresolvable],
         "versions": dict(planned.versions),
     }
-    clean: dict[str, Any] = _clean(result)
+    clean: dict[str, Any] = plain(result, without_credentials)
     return clean
 
 
@@ -54,13 +54,3 @@ def _observation(seen: Observation) -> dict[str, Any]:
 
 def _sides(pair: Any) -> dict[str, Any] | None:
     return None if pair is None else {"good": pair[0], "bad": pair[1]}
-
-
-def _clean(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _clean(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_clean(item) for item in value]
-    if isinstance(value, float) and not isfinite(value):
-        return None
-    return without_credentials(value) if isinstance(value, str) else value

@@ -14,11 +14,10 @@ from rich.text import Text
 
 from bisect_env.bisection.progress import Reporter
 from bisect_env.bisection.records import Levels, Observation, Stage
-from bisect_env.engine.disk import size
-from bisect_env.environments.records import Environment, Lock, Unavailable
+from bisect_env.environments.records import Lock, Unavailable
 from bisect_env.matrix.cells import Cell
 from bisect_env.report.bisection_words import counted, lasting, outcome, place, probability
-from bisect_env.report.progress import REASON, SIGNATURE, LineReporter, built_line, distributions, resolved_line
+from bisect_env.report.progress import REASON, SIGNATURE, LineReporter, resolved_line
 from bisect_env.report.rows import cut
 from bisect_env.trials.records import Side, TrialRecord
 
@@ -86,15 +85,6 @@ class BisectionLines(LineReporter, Reporter):
         """Only what cannot be resolved, or is remarkable: there may be hundreds."""
         if isinstance(result, Unavailable) or result.notes or result.marks:
             self._say(resolved_line(label, result, seconds))
-
-    def building(self, label: str, lock: Lock) -> None:
-        """Say what is being built, since it may take minutes."""
-        download = f" of {size(lock.download_bytes)}" if lock.download_bytes else ""
-        self._say(f"building {label}: {distributions(lock)}{download}")
-
-    def built(self, label: str, result: Environment | Unavailable, seconds: float) -> None:
-        """Say that it stands, or why it does not."""
-        self._say(built_line(label, result, seconds))
 
     def trial_ended(self, cell: Cell, record: TrialRecord, note: str) -> None:
         """One line a trial, under those of the batches that take turns."""

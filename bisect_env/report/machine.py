@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from math import isfinite
 from typing import Any
@@ -57,7 +57,7 @@ def document(rows: Sequence[Row], matrix: Matrix, max_race_rate: float, origin: 
         ],
         "caches": [[_cached(item) for item in group] for group in caches(rows)],
     }
-    clean: dict[str, Any] = _clean(result)
+    clean: dict[str, Any] = plain(result)
     return clean
 
 
@@ -146,11 +146,12 @@ def _trial(sample: Sample) -> dict[str, Any]:
     }
 
 
-def _clean(value: Any) -> Any:
+def plain(value: Any, text: Callable[[str], str] = str) -> Any:
+    """As JSON has it: keys are texts, what is not finite is null; ``text`` is applied to every text."""
     if isinstance(value, dict):
-        return {str(key): _clean(item) for key, item in value.items()}
+        return {str(key): plain(item, text) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_clean(item) for item in value]
+        return [plain(item, text) for item in value]
     if isinstance(value, float) and not isfinite(value):
         return None
-    return value
+    return text(value) if isinstance(value, str) else value

@@ -39,6 +39,23 @@ class Interval:
 
 
 @dataclass(frozen=True)
+class Tally:
+    """Counts of the trials of one point, or of several."""
+
+    failures: int = 0
+    passes: int = 0
+    other: int = 0
+
+    @property
+    def counted(self) -> int:
+        """Trials that count for one side or the other."""
+        return self.failures + self.passes
+
+    def __add__(self, more: Tally) -> Tally:
+        return Tally(self.failures + more.failures, self.passes + more.passes, self.other + more.other)
+
+
+@dataclass(frozen=True)
 class Batch(Generic[P]):
     """Trials to run at one point. Ids are unique within a search and increase."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from bisect_env.search.choosing import SIZES, Prospects, candidates, choose
 from bisect_env.search.hypotheses import Bools, Hypotheses
 from bisect_env.search.rates import BAD, GOOD, Counts, Floats, RatePrior
-from bisect_env.search.records import Batch, Costs, Interval, Result, Status, Told
+from bisect_env.search.records import Batch, Costs, Interval, Result, Status, Tally, Told
 from bisect_env.search.unresolvable import LEAST, Unresolvable
 from bisect_env.search.wider import Wider
 
@@ -22,17 +21,6 @@ NOTABLE = 1e-3
 """Answers with less probability are not looked at for whether they can be told from the best one."""
 OTHERS = 8
 """A point of which so many trials ended by something else, and none counted, is not asked again."""
-
-
-@dataclass
-class _Tally:
-    failures: int = 0
-    passes: int = 0
-    other: int = 0
-
-    @property
-    def counted(self) -> int:
-        return self.failures + self.passes
 
 
 class Subsets:
@@ -74,7 +62,7 @@ class Subsets:
         self._wider = Wider(factors)
         self._misfit = 0.0
         self._unresolvable = Unresolvable(factors)
-        self._tallies: dict[Point, _Tally] = {}
+        self._tallies: dict[Point, Tally] = {}
         self._asked: dict[int, Batch[Point]] = {}
         self._next = 0
         self._built: set[Point] = set()
@@ -124,10 +112,8 @@ class Subsets:
         point = told.batch.point
         self._asked.pop(told.batch.id, None)
         self._nothing_left = False
-        tally = self._tallies.setdefault(point, _Tally())
-        tally.failures += told.failures
-        tally.passes += told.passes
-        tally.other += told.other
+        tally = self._tallies.get(point, Tally()) + Tally(told.failures, told.passes, told.other)
+        self._tallies[point] = tally
         row = self._row(point)
         self._hypotheses.tell(row, told.failures, told.passes)
         if told.failures or told.passes:
@@ -248,7 +234,7 @@ class Subsets:
         return self._chances(neighbours.reshape(-1, self._factors)).reshape(points.shape)
 
     def _counting(self, point: Point) -> float:
-        tally = self._tallies.get(point, _Tally())
+        tally = self._tallies.get(point, Tally())
         return 0.0 if point in self._barred else (tally.counted + 1) / (tally.counted + tally.other + 1)
 
     def _build_cost(self, point: Point) -> float:

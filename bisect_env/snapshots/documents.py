@@ -56,17 +56,17 @@ def value(table: Table, key: str, kind: type[Value], origin: str, place: str) ->
 
 def tables(table: Table, key: str, origin: str, place: str) -> list[Table]:
     """The tables in the list under a key, empty where there is none. Raises BadInput: it is something else."""
-    found: list[Any] = value(table, key, list, origin, place) or []
-    for at, each in enumerate(found):
-        if not isinstance(each, dict):
-            raise BadInput(origin, f"{place}{key}[{at}]", shortened(repr(each), 60), "a table")
-    return found
+    return _list_of(dict, "a table", table, key, origin, place)
 
 
 def texts(table: Table, key: str, origin: str, place: str) -> list[str]:
     """The texts in the list under a key, empty where there is none. Raises BadInput: it is something else."""
+    return _list_of(str, "a text", table, key, origin, place)
+
+
+def _list_of(kind: type, wanted: str, table: Table, key: str, origin: str, place: str) -> list[Any]:
     found: list[Any] = value(table, key, list, origin, place) or []
     for at, each in enumerate(found):
-        if not isinstance(each, str):
-            raise BadInput(origin, f"{place}{key}[{at}]", shortened(repr(each), 60), "a text")
+        if not isinstance(each, kind):
+            raise BadInput(origin, f"{place}{key}[{at}]", shortened(repr(each), 60), wanted)
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cache
@@ -14,6 +14,7 @@ from packaging.version import Version
 
 from bisect_env.errors import BadInput
 from bisect_env.matrix.problems import one_of
+from bisect_env.snapshots.pieces import shortened
 from bisect_env.snapshots.records import Target
 
 _UNKNOWN = re.compile(r"\bplatform_(?:release|version)\b")
@@ -104,6 +105,28 @@ def fitting(requires_python: str | None, host: Target) -> tuple[Target, str]:
         f"for ({requires_python}): {host.python} is none of them."
     )
     return chosen, sentence
+
+
+def check_made_for(
+    allowed: Sequence[str], holds: Callable[[str], bool], host: Target, words: tuple[str, str, str]
+) -> None:
+    """Refuses a lock that was made for other hosts only.
+
+    Args:
+        allowed: markers of the hosts that it was made for; none where it is for all.
+        holds: whether one of them holds on ``host``; raises Undecided.
+        host: to be read for.
+        words: the lock's origin, the key that has the markers, and what would be right.
+
+    Raises BadInput: none of them holds, or that cannot be told.
+    """
+    origin, key, wanted = words
+    try:
+        if allowed and not any(map(holds, allowed)):
+            found = f"made for {shortened(' or '.join(allowed))}"
+            raise BadInput(origin, key, found, f"one for {host.platform} {host.machine}, Python {host.python}")
+    except Undecided as error:
+        raise BadInput(origin, key, str(error), wanted) from None
 
 
 def choice(

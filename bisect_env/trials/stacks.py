@@ -147,21 +147,24 @@ def _line(path: Path) -> str:
 
 
 def _handles(pid: int, number: signal.Signals, otherwise: bool) -> bool:
-    found = re.search(r"^SigCgt:\s*([0-9a-f]+)", _line(Path(f"/proc/{pid}/status")), re.MULTILINE)
-    return bool(int(found[1], 16) >> (number - 1) & 1) if found else otherwise
+    caught = _masked(Path(f"/proc/{pid}/status"), "SigCgt", number)
+    return otherwise if caught is None else caught
+
+
+def _masked(status: Path, mask: str, number: signal.Signals) -> bool | None:
+    """Whether a signal is in that mask of a process's or thread's status; None where the kernel does not tell it."""
+    found = re.search(rf"^{mask}:\s*([0-9a-f]+)", _line(status), re.MULTILINE)
+    return bool(int(found[1], 16) >> (number - 1) & 1) if found else None
 
 
 def _silence(pid: int) -> str:
     """Why a process has not answered SIGUSR1, as far as the kernel tells."""
-    bit = 1 << (signal.SIGUSR1 - 1)
-    status = _line(Path(f"/proc/{pid}/status"))
-    masks = dict(re.findall(r"^(ShdPnd|SigPnd):\s*([0-9a-f]+)", status, re.MULTILINE))
-    pending = any(int(mask, 16) & bit for mask in masks.values())
-    tasks = [_line(task / "status") for task in Path(f"/proc/{pid}/task").glob("*")]
-    blocked = [found for task in tasks if (found := re.search(r"^SigBlk:\s*([0-9a-f]+)", task, re.MULTILINE))]
-    count = sum(bool(int(found[1], 16) & bit) for found in blocked)
+    process, number = Path(f"/proc/{pid}"), signal.SIGUSR1
+    pending = any(_masked(process / "status", mask, number) for mask in ("ShdPnd", "SigPnd"))
+    told = [_masked(task / "status", "SigBlk", number) for task in process.glob("task/*")]
+    blocked = [each for each in told if each is not None]
     taken = "is still pending" if pending else "was taken"
-    return f"no Python stacks of process {pid}: SIGUSR1 {taken}, {count} of {len(blocked)} threads block it"
+    return f"no Python stacks of process {pid}: SIGUSR1 {taken}, {sum(blocked)} of {len(blocked)} threads block it"
 
 
 def _is_python(process: psutil.Process) -> bool:

@@ -6,11 +6,11 @@ import random
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from bisect_env.bisection.counting import Tally
 from bisect_env.bisection.log import Answer, Candidates, Checked, Told
 from bisect_env.bisection.records import BAD, GOOD, Levels, Observation, Specification, Unresolvable
 from bisect_env.bisection.stages import Check, Course, Lookup, Trials, Want
 from bisect_env.matrix.cells import Condition, ReproducerChoice
+from bisect_env.search.records import Tally
 from bisect_env.snapshots.changes import Change
 from bisect_env.snapshots.factors import Difference, Factor, of_members
 from bisect_env.snapshots.records import Snapshot

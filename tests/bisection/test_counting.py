@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bisect_env.bisection import counting
-from bisect_env.bisection.counting import Tally
 from bisect_env.bisection.ends import Ends, judge
 from bisect_env.bisection.records import Measure, Observation, Question, Stage
 from bisect_env.matrix.cells import Condition
+from bisect_env.search.records import Tally
 from bisect_env.trials.records import Failure, Outcome, Side, Signature, StepTime, TrialRecord
 from bisect_env.verdicts.statistics import fisher_greater
 

@@ -20,6 +20,7 @@ def test_half_of_it_learnt_takes_as_long_again() -> None:
     assert forecast.remaining(Stage.FACTORS, even(16), 0.95, 100.0) is None, "nothing was learnt yet"
     assert forecast.remaining(Stage.FACTORS, even(4), 0.95, 160.0) == pytest.approx((2 - end) / 2 * 60)
     assert forecast.remaining(Stage.FACTORS, [("0", 1.0)], 0.95, 200.0) == 0.0
+    assert forecast.remaining(Stage.FACTORS, even(32), 0.95, 210.0) is None, "less certain than at its beginning"
 
 
 def test_every_stage_begins_anew() -> None:

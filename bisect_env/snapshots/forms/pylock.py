@@ -86,13 +86,9 @@ def read(text: str, origin: str, host: Target) -> Snapshot:
 
 def _check_environments(lock: Pylock, target: Target, origin: str) -> None:
     allowed = [str(marker) for marker in lock.environments or ()]
-    try:
-        if allowed and not any(applies_to_lock(marker, target, (), ()) for marker in allowed):
-            found = f"made for {shortened(' or '.join(allowed))}"
-            wanted = f"one for {target.platform} {target.machine}, Python {target.python}"
-            raise BadInput(origin, "environments", found, wanted)
-    except Undecided as error:
-        raise BadInput(origin, "environments", str(error), _WANTED) from None
+    markers.check_made_for(
+        allowed, lambda marker: applies_to_lock(marker, target, (), ()), target, (origin, "environments", _WANTED)
+    )
 
 
 def _distribution(package: Package) -> Distribution:

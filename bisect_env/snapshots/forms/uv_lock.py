@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 from bisect_env.errors import BadInput
 from bisect_env.snapshots import documents, markers, uv_graph
 from bisect_env.snapshots.documents import Table
-from bisect_env.snapshots.markers import Undecided, fitting
+from bisect_env.snapshots.markers import fitting
 from bisect_env.snapshots.pieces import (
     HOST_NOT_TOLD,
     Gathering,
@@ -166,13 +166,9 @@ def _pairs(source: Table) -> tuple[tuple[str, str], ...]:
 def _check_forks(document: Table, origin: str, target: Target) -> None:
     """Refuses a lock that was made for other platforms only."""
     supported = tuple(documents.texts(document, "supported-markers", origin, ""))
-    try:
-        if not uv_graph.holds(supported, target, ()):
-            found = f"made for {shortened(' or '.join(supported))}"
-            wanted = f"one for {target.platform} {target.machine}, Python {target.python}"
-            raise BadInput(origin, "supported-markers", found, wanted)
-    except Undecided as error:
-        raise BadInput(origin, "supported-markers", str(error), _WANTED) from None
+    markers.check_made_for(
+        supported, lambda marker: markers.applies(marker, target), target, (origin, "supported-markers", _WANTED)
+    )
 
 
 def _distribution(node: Node) -> Distribution:
