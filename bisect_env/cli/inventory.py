@@ -8,7 +8,8 @@ import click
 
 from bisect_env.bundles import hosts, inventory
 from bisect_env.cli.common import say
-from bisect_env.errors import BadInput, InfrastructureError
+from bisect_env.cli.output import check_writable, write
+from bisect_env.errors import BadInput
 
 
 @click.command("inventory", short_help="What this host has installed: a bundle leaves it out.")
@@ -32,6 +33,7 @@ def command(output: Path | None, python: Path | None, bundle: Path | None, scrip
     bisect-env inventory --script > inventory.py     # for a host that has nothing yet:
     ssh HOST python3 - < inventory.py > have.json
     """
+    check_writable(None, output)
     if script:
         text = inventory.script()
     else:
@@ -40,8 +42,5 @@ def command(output: Path | None, python: Path | None, bundle: Path | None, scrip
         text = hosts.ask(python or hosts.own()[0], bundle)
     if output is None:
         say(text)
-        return
-    try:
-        output.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InfrastructureError(f"--output: {output} cannot be written: {error.strerror}") from error
+    else:
+        write("--output", output, text, advice="")

@@ -21,6 +21,9 @@ from bisect_env.report.origin import Origin
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
+MEASURED = "\n  Everything measured is kept: the same command writes it without measuring again."
+"""What to do about a report that could not be written."""
+
 
 def options(function: Command) -> Command:
     """Adds ``--format``, ``--json`` and ``-o`` of a table."""
@@ -45,7 +48,7 @@ def file_options(output_help: str) -> Callable[[Command], Command]:
     return add
 
 
-def check_writable(json_path: str | None, output_path: Path | None) -> None:
+def check_writable(json_path: str | None, output_path: Path | None = None) -> None:
     """A report that cannot be written must not be found out after an hour of trials.
 
     Raises:
@@ -55,12 +58,19 @@ def check_writable(json_path: str | None, output_path: Path | None) -> None:
     if json_file is not None and output_path is not None and json_file.resolve() == output_path.resolve():
         raise BadInput("--json and --output", "", f"{output_path} for both", "a file of its own for each")
     for option, path in (("--json", json_file), ("--output", output_path)):
-        if path is None:
-            continue
+        if path is not None:
+            _check(option, path)
+
+
+def _check(option: str, path: Path) -> None:
+    try:
         if not path.parent.is_dir():
             raise BadInput(option, "", f"{path}: there is no folder {path.parent}", "a file in a folder that exists")
-        if not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise BadInput(option, "", f"{path}: no permission to write it", "a file that you may write")
+        able = os.access(path if path.exists() else path.parent, os.W_OK)
+    except OSError as error:  # Of a name that is too long for a file, for instance.
+        raise BadInput(option, "", f"{path}: {error.strerror}", "a file that can be written") from None
+    if not able:
+        raise BadInput(option, "", f"{path}: no permission to write it", "a file that you may write")
 
 
 def put(
@@ -115,16 +125,13 @@ def _file(json_path: str | None) -> Path | None:
     return None if json_path in (None, "-") else Path(str(json_path))
 
 
-def write(option: str, path: Path, text: str) -> None:
+def write(option: str, path: Path, text: str, advice: str = MEASURED) -> None:
     """Write a file that ``option`` names.
 
     Raises:
-        InfrastructureError: it cannot be written.
+        InfrastructureError: it cannot be written; the message ends with the ``advice``.
     """
     try:
         path.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
-        raise InfrastructureError(
-            f"{option}: {path} cannot be written: {error.strerror}\n"
-            "  Everything measured is kept: the same command writes it without measuring again."
-        ) from error
+        raise InfrastructureError(f"{option}: {path} cannot be written: {error.strerror}{advice}") from error

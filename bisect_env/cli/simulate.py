@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.progress import track
 
 from bisect_env.cli.common import Progress, say
-from bisect_env.errors import BadInput, InfrastructureError
+from bisect_env.cli.output import check_writable, write
+from bisect_env.errors import BadInput
 from bisect_env.search.simulated_subsets import FactorRun, FactorWorld, simulate_factors
 from bisect_env.search.simulation import LineRun, LineWorld, simulate_line
 from bisect_env.verdicts.statistics import clopper_pearson
@@ -149,6 +150,7 @@ def command(
     wrong (a share of the runs, with wrong_low and wrong_high, its 95 % interval), undecided (a share),
     stated (the mean probability that the answers were given), and the options under "world".
     """
+    check_writable(json_path)
     if (candidates is None) == (factors is None):
         found = "neither is given" if candidates is None else "both are given"
         raise BadInput("--candidates, --factors", "", found, "one of them: versions in order, or things that differ")
@@ -169,7 +171,7 @@ def command(
     found_out = summary(done, build_seconds, trial_seconds)
     text = _json(world, confidence, size, seed, found_out)
     if json_path is not None and json_path != "-":
-        _write(Path(json_path), text)
+        write("--json", Path(json_path), text, advice="")
     say(text if json_path == "-" else _text(found_out))
 
 
@@ -179,13 +181,6 @@ def _size(batch: str) -> int | Literal["auto"]:
     if not batch.isdecimal() or int(batch) < 1:
         raise BadInput("--batch", "", batch, "auto, or a number of trials from 1")
     return int(batch)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InfrastructureError(f"--json: {path} cannot be written: {error.strerror}") from error
 
 
 def _console() -> Console:

@@ -1,0 +1,89 @@
+"""A file that could not be written in the end is refused before anything is done, by every command that writes one."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+from bisect_env.cli.main import cli
+from tests.cli.test_bad_input import refused
+
+COMMANDS: dict[tuple[str, ...], list[str]] = {
+    ("matrix",): ["no.yaml"],
+    ("report",): ["no.yaml"],
+    ("bisect",): ["--good", "no.txt", "--bad", "no.txt"],
+    ("bisect", "resume"): [],
+    ("bisect", "replay"): ["no.jsonl"],
+    ("simulate",): ["--factors", "60", "--fail-rate", "0.1", "--runs", "100000"],
+    ("inventory",): [],
+}
+"""Each command that writes a file, and what else it is given: what it would take long for, or refuse later."""
+FILES = {"json_path": "--json", "output_path": "-o", "output": "-o"}
+
+
+def writers(command: click.Command, name: tuple[str, ...] = ()) -> dict[tuple[str, ...], list[str]]:
+    """The commands below this one that take the name of a file to write, and their options for it."""
+    found = {}
+    own = [FILES[str(each.name)] for each in command.params if each.name in FILES]
+    if own:
+        found[name] = own
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for below in command.list_commands(context):
+            each = command.get_command(context, below)
+            assert each is not None
+            found |= writers(each, (*name, below))
+    return found
+
+
+CASES = [(name, option) for name, options in writers(cli).items() for option in options]
+
+
+def test_all_of_them_are_tried() -> None:
+    assert set(writers(cli)) == set(COMMANDS)
+
+
+@pytest.mark.parametrize(("name", "option"), CASES, ids=lambda value: "-".join(value) if isinstance(value, tuple) else value)
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("nowhere/x", "there is no folder nowhere"),
+        ("file/x", "there is no folder file"),
+        ("x" * 300, "File name too long"),
+    ],
+)
+def test_refused_at_once(
+    name: tuple[str, ...],
+    option: str,
+    path: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    began = time.monotonic()
+    message = refused([*name, option, path, *COMMANDS[name]], capsys)
+    assert time.monotonic() - began < 10
+    assert message.startswith(f"bisect-env: {'--json' if option == '--json' else '--output'}: {path}: ")
+    assert said in message and "\n  wanted: a file" in message
+    assert [each.name for each in tmp_path.iterdir()] == ["file"], "something was written"
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write anywhere")
+@pytest.mark.parametrize(("name", "option"), CASES, ids=lambda value: "-".join(value) if isinstance(value, tuple) else value)
+def test_refused_without_the_right_to_write(
+    name: tuple[str, ...],
+    option: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "locked").mkdir(mode=0o500)
+    assert "no permission to write it" in refused([*name, option, "locked/x", *COMMANDS[name]], capsys)
