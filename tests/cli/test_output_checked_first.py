@@ -41,13 +41,14 @@ def writers(command: click.Command, name: tuple[str, ...] = ()) -> dict[tuple[st
 
 
 CASES = [(name, option) for name, options in writers(cli).items() for option in options]
+NAMES = [" ".join([*name, option]) for name, option in CASES]
 
 
 def test_all_of_them_are_tried() -> None:
     assert set(writers(cli)) == set(COMMANDS)
 
 
-@pytest.mark.parametrize(("name", "option"), CASES, ids=lambda value: "-".join(value) if isinstance(value, tuple) else value)
+@pytest.mark.parametrize(("name", "option"), CASES, ids=NAMES)
 @pytest.mark.parametrize(
     ("path", "said"),
     [
@@ -76,7 +77,7 @@ def test_refused_at_once(
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write anywhere")
-@pytest.mark.parametrize(("name", "option"), CASES, ids=lambda value: "-".join(value) if isinstance(value, tuple) else value)
+@pytest.mark.parametrize(("name", "option"), CASES, ids=NAMES)
 def test_refused_without_the_right_to_write(
     name: tuple[str, ...],
     option: str,
