@@ -1,0 +1,1 @@
+"""The gate: may this change touch the training hosts? Two snapshots, interleaved trials, a line for each question."""
