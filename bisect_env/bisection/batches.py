@@ -7,18 +7,20 @@ that was cut short, even by kill -9, finds what had ended, and a confirming tria
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from math import inf
 from pathlib import Path
 
 from bisect_env.bisection import counting
 from bisect_env.bisection.mixes import Mixes
-from bisect_env.bisection.progress import Reporter
+from bisect_env.bisection.progress import Forward, Reporter
 from bisect_env.bisection.records import Levels, Observation, Stage, Unresolvable
 from bisect_env.engine import judging, prepare
 from bisect_env.engine.measuring import Measuring
-from bisect_env.engine.progress import Reporter as EngineReporter
 from bisect_env.engine.settings import Settings
 from bisect_env.engine.state import CellState
 from bisect_env.engine.trialing import Bench
@@ -36,6 +38,13 @@ from bisect_env.verdicts.records import Verdict
 from bisect_env.verdicts.samples import counts
 
 Resolved = tuple[Cell, Lock | Unavailable]
+
+AT_A_TIME = 2 * prepare.RESOLVERS
+"""Mixes that are resolved between two looks at the clock."""
+
+
+class OutOfTime(Exception):
+    """The time is over before a trial of the batch was begun. What was resolved and built by then is kept."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +66,12 @@ class Batches:
         mixes: its cells.
         reproducer: ready to run.
         place: where.
+        deadline: on the clock of ``time.monotonic``: after it nothing is begun, and what is under way comes to its end.
     """
 
-    def __init__(self, run_id: str, mixes: Mixes, reproducer: Reproducer, place: Place) -> None:
+    def __init__(self, run_id: str, mixes: Mixes, reproducer: Reproducer, place: Place, deadline: float = inf) -> None:
         self._run_id, self._mixes, self._reproducer, self._place = run_id, mixes, reproducer, place
+        self._deadline = deadline
         self._hung: set[str] = set()
         self.loose = False
         """Whether an end resolves only with its pins as overrides; other mixes may then do so too."""
@@ -92,8 +103,16 @@ class Batches:
         return found
 
     def check(self, points: Sequence[Levels]) -> tuple[Unresolvable, ...]:
-        """The mixes that do not resolve. Raises as :meth:`resolve`."""
-        found = self.resolve(points)
+        """The mixes that do not resolve.
+
+        Raises:
+            OutOfTime: before all were resolved.
+            As :meth:`resolve`.
+        """
+        found: dict[Levels, Resolved] = {}
+        for start in range(0, len(points), AT_A_TIME):
+            self._in_time()
+            found |= self.resolve(points[start : start + AT_A_TIME])
         return tuple(
             Unresolvable(point, _first_line(lock.message))
             for point, (_, lock) in found.items()
@@ -105,6 +124,8 @@ class Batches:
     ) -> tuple[Observation, ...]:
         """So many trials of each mix, interleaved, in the blocks from ``start`` on; those that are stored count.
 
+        At the deadline it ends with the trials that were begun by then.
+
         Args:
             stage: for the observations.
             points: the mixes.
@@ -114,6 +135,7 @@ class Batches:
             signature: what the question's failures show, as far as it is known.
 
         Raises:
+            OutOfTime: no trial was begun before the deadline.
             InfrastructureError: a mix cannot be told from trouble of the machine, an index or the disk.
             KeyboardInterrupt: it was stopped; the trials that had ended are in the store.
         """
@@ -130,6 +152,8 @@ class Batches:
         place.store.put_cells([state.cell for state in states.values()], self._matrix_name)
         if able:
             self._measure(list(able.values()), size, start)
+            if not any(_counts_in(sample, start, size) for state in able.values() for sample in state.samples):
+                self._in_time()
         seen = []
         for offset, point in enumerate(points):
             state = states[point]
@@ -144,7 +168,7 @@ class Batches:
 
     def _locks(self, cells: Sequence[Cell]) -> Mapping[str, Lock | Unavailable]:
         place = self._place
-        forward = _Forward(place.reporter, 0, 0)
+        forward = Forward(place.reporter, 0, 0)
         return prepare.resolve(cells, place.store, place.uv, forward, place.stop, fresh=False)
 
     def _build(self, states: Sequence[CellState]) -> Mapping[str, Environment | Unavailable]:
@@ -157,8 +181,17 @@ class Batches:
         if not wanted:
             return {}
         limits = self._mixes.specification.limits
-        forward = _Forward(place.reporter, 0, 0)
-        return prepare.build(wanted, place.settings.root, place.store, place.uv, forward, place.stop, limits)
+        forward = Forward(place.reporter, 0, 0)
+        built: dict[str, Environment | Unavailable] = {}
+        left = iter(wanted.items())
+        while some := dict(islice(left, prepare.BUILDERS)):
+            self._in_time()
+            built |= prepare.build(some, place.settings.root, place.store, place.uv, forward, place.stop, limits)
+        return built
+
+    def _in_time(self) -> None:
+        if time.monotonic() >= self._deadline:
+            raise OutOfTime
 
     def _even_if_broken(self, lock: Lock, built: Environment | Unavailable) -> Environment | Unavailable:
         """What stands and cannot be imported is tried all the same: that may be the very question."""
@@ -197,7 +230,8 @@ class Batches:
         def verdict(state: CellState) -> Verdict:
             return judging.verdict(state, states, matrix, design, self._reproducer.protocol)
 
-        Measuring(bench, design, states, _Forward(place.reporter, start, size), verdict, lambda state: False).run()
+        forward = Forward(place.reporter, start, size)
+        Measuring(bench, design, states, forward, verdict, lambda state: False, self._deadline).run()
         self._hung |= {state.cell.key for state in states if state.hung}
 
     def _observed(
@@ -231,23 +265,6 @@ class Batches:
             trials=tuple(record.id for record in records),
             off_pin=bool(state.cell.request.overrides),
         )
-
-
-class _Forward(EngineReporter):
-    """The engine's events with the numbers of the batch, and without what a bisection has no use for."""
-
-    def __init__(self, reporter: Reporter, start: int, size: int) -> None:
-        self._reporter, self._start, self._size = reporter, start, size
-        self.note = reporter.note  # type: ignore[method-assign]
-        self.resolving = reporter.resolving  # type: ignore[method-assign]
-        self.resolved = reporter.resolved  # type: ignore[method-assign]
-        self.building = reporter.building  # type: ignore[method-assign]
-        self.built = reporter.built  # type: ignore[method-assign]
-        self.trial_ended = reporter.trial_ended  # type: ignore[method-assign]
-
-    def trial_started(self, cell: Cell, side: Side, number: int, of: int) -> None:
-        """Numbered within the batch."""
-        self._reporter.trial_started(cell, side, number - self._start, self._size)
 
 
 def _taken(cell: Cell, block: int) -> StoredTrial:

@@ -10,11 +10,12 @@ import socket
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 from bisect_env import __version__
 from bisect_env.bisection import log, lookups
-from bisect_env.bisection.batches import Batches, Place
+from bisect_env.bisection.batches import Batches, OutOfTime, Place
 from bisect_env.bisection.closing import Closing
 from bisect_env.bisection.concluding import conclude
 from bisect_env.bisection.forecast import Forecast
@@ -175,10 +176,13 @@ class _Run:
         self._mixes = Mixes(specification, header.factors)
         self._reproducer = reproducers.prepare(specification.reproducer)
         settings = replace(place.settings, seed=specification.seed)
-        self._batches = Batches(header.id, self._mixes, self._reproducer, replace(place, settings=settings))
+        self._blocks, self._earlier, self._began = history.blocks, history.seconds, time.monotonic()
+        seconds = specification.budget.seconds
+        deadline = inf if seconds is None else self._began + seconds - self._earlier
+        work = replace(place, settings=settings)
+        self._batches = Batches(header.id, self._mixes, self._reproducer, work, deadline)
         self._course = Course(specification, header.factors)
         self._forecast = Forecast()
-        self._blocks, self._earlier, self._began = history.blocks, history.seconds, time.monotonic()
         for answer in history.answers:
             self._course.give(answer)
         self._batches.loose = any(seen.off_pin and seen.stage is Stage.ENDS for seen in self._course.observations)
@@ -192,11 +196,14 @@ class _Run:
                 stage = self._course.stage
                 self._place.reporter.stage(stage, self._course.searched)
                 self._told()
-            why = self._spent_up()
+            why = self._spent_up(want)
             if why:
                 return self._close(why)
             began = time.monotonic()
-            answer = self._answer(want)
+            try:
+                answer = self._answer(want)
+            except OutOfTime:
+                return self._close(self._out_of_time)
             answer = replace(answer, seconds=time.monotonic() - began)
             # First what is kept, then what follows from it.
             self._log.append(answer)
@@ -238,21 +245,33 @@ class _Run:
 
     def _within_budget(self, want: Trials) -> int:
         most = self._specification.budget.trials
-        if most is None:
-            return want.size
-        return max(1, min(want.size, (most - self._trials) // len(want.points)))
+        return want.size if most is None else min(want.size, (most - self._trials) // len(want.points))
 
     @property
     def _trials(self) -> int:
         return sum(len(seen.trials) for seen in self._course.observations)
 
-    def _spent_up(self) -> str:
+    def _spent_up(self, want: Want) -> str:
+        """Why the budget does not allow what is wanted next; empty where it does."""
         budget = self._specification.budget
-        if budget.trials is not None and self._trials >= budget.trials:
-            return f"the budget of {budget.trials} trials is spent"
         if budget.seconds is not None and self._seconds >= budget.seconds:
-            return f"the budget of {budget.seconds:.0f} s is spent"
-        return ""
+            return self._out_of_time
+        if budget.trials is None:
+            return ""
+        whole, left = _trials(budget.trials), budget.trials - self._trials
+        if left <= 0:
+            return f"the budget of {whole} is spent"
+        least = len(want.points) if isinstance(want, Trials) else 0
+        if left >= least:
+            return ""
+        said = f"the budget is {whole}"
+        if self._trials:
+            said = f"{left} of the budget of {whole} {'is' if left == 1 else 'are'} left"
+        return f"{said}, and the next step takes at least {least}: one in each of {least} environments that take turns"
+
+    @property
+    def _out_of_time(self) -> str:
+        return f"the budget of {self._specification.budget.seconds:g} s is spent"
 
     def _told(self) -> None:
         course, reporter = self._course, self._place.reporter
@@ -263,3 +282,7 @@ class _Run:
             reporter.posterior(stage, course.suspects, confidence)
             left = self._forecast.remaining(stage, course.suspects, confidence, self._seconds)
             reporter.remaining(left if stage is course.stage else None)
+
+
+def _trials(number: int) -> str:
+    return f"{number} trial{'' if number == 1 else 's'}"
