@@ -22,7 +22,8 @@ from bisect_env.bisection.forecast import Forecast
 from bisect_env.bisection.log import Answer, Candidates, Checked, Header, History, Log, Told
 from bisect_env.bisection.mixes import Mixes, condition_factors
 from bisect_env.bisection.records import Budget, Finding, Measure, Specification, Stage
-from bisect_env.bisection.stages import Check, Course, Lookup, Trials, Want
+from bisect_env.bisection.stages import Course
+from bisect_env.bisection.wants import Check, Lookup, Trials, Want
 from bisect_env.engine.recall import HOST
 from bisect_env.engine.sweeping import sweep
 from bisect_env.engine.turn import turn

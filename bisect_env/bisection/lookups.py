@@ -9,8 +9,8 @@ from bisect_env.bisection import commits as repositories
 from bisect_env.bisection import releases
 from bisect_env.bisection.log import Candidates
 from bisect_env.bisection.records import Specification
-from bisect_env.bisection.stages import Lookup
 from bisect_env.bisection.versions import Versions
+from bisect_env.bisection.wants import Lookup
 from bisect_env.environments.index import SimpleIndex
 from bisect_env.errors import BadInput
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from bisect_env.bisection.log import Answer, Candidates, Checked, Told
 from bisect_env.bisection.records import BAD, GOOD, Levels, Observation, Specification, Unresolvable
-from bisect_env.bisection.stages import Check, Course, Lookup, Trials, Want
+from bisect_env.bisection.stages import Course
+from bisect_env.bisection.wants import Check, Lookup, Trials, Want
 from bisect_env.matrix.cells import Condition, ReproducerChoice
 from bisect_env.search.records import Tally
 from bisect_env.snapshots.changes import Change

@@ -146,6 +146,6 @@ def test_an_answer_to_something_else_is_refused() -> None:
 
 
 def _lookup() -> object:
-    from bisect_env.bisection.stages import Lookup
+    from bisect_env.bisection.wants import Lookup
 
     return Lookup(Stage.VERSIONS, "p00", "1", "2")

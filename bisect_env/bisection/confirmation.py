@@ -1,0 +1,34 @@
+"""The confirmation: fresh trials of the culprits at bad and back at good, until they establish it or it is given up."""
+
+from __future__ import annotations
+
+from bisect_env.bisection import confirming
+from bisect_env.bisection.records import Stage
+from bisect_env.bisection.state import State
+from bisect_env.bisection.wants import Asking, Trials
+
+
+def confirm(state: State) -> Asking[None]:
+    """Ask for the trials of every arm that can be tested, in turn."""
+    if state.ended is not None:
+        return
+    state.arms = state.blame.arms(state.low, state.high)
+    state.enter(Stage.CONFIRM, tuple(arm.label for arm in state.arms))
+    most = state.specification.confirm
+    for wanted in confirming.looks(confirming.first_look(state.rate, most), most):
+        done = max((state.fresh(arm.point).counted for arm in state.arms), default=0)
+        points = tuple(dict.fromkeys(arm.point for arm in state.arms))
+        if not points or wanted <= done:
+            break
+        yield Trials(Stage.CONFIRM, points, wanted - done)
+        fresh = [seen for seen in state.observations if seen.stage is Stage.CONFIRM]
+        untestable = {seen.point for seen in fresh if seen.skipped}
+        state.arms = tuple(arm for arm in state.arms if arm.point not in untestable)
+        state.confirmation = confirming.conclude(
+            state.arms,
+            {arm.point: state.fresh(arm.point) for arm in state.arms},
+            {seen.point: seen.environment for seen in fresh},
+            state.specification.confidence,
+        )
+        if state.confirmation is None or state.confirmation.confirmed:
+            break

@@ -1,0 +1,183 @@
+"""What the stages of a bisection share: all that is known so far, and how a search is let ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from bisect_env.bisection.blame import Blame, Chosen, Culprit, Part
+from bisect_env.bisection.confirming import Planned
+from bisect_env.bisection.counting import pooled, recounted
+from bisect_env.bisection.log import Answer, Checked, Told
+from bisect_env.bisection.mixes import levels
+from bisect_env.bisection.records import (
+    BAD,
+    Arm,
+    CommitRange,
+    Confirmation,
+    Levels,
+    Observation,
+    Specification,
+    Stage,
+    VersionRange,
+)
+from bisect_env.bisection.records import Answer as Kind
+from bisect_env.bisection.searches import Search
+from bisect_env.bisection.wants import Asking, Trials
+from bisect_env.search.records import Result, Tally
+from bisect_env.snapshots.factors import Factor
+from bisect_env.snapshots.factors import Kind as FactorKind
+
+SHOWN = 0.001
+"""Least probability of a suspect that is worth a line."""
+
+
+class State:
+    """All that a bisection has found out so far. Only its stages change it."""
+
+    def __init__(self, specification: Specification, factors: Sequence[Factor]) -> None:
+        self.specification, self.factors = specification, tuple(factors)
+        self.stage = Stage.ENDS
+        self.signature: str | None = specification.question.signature
+        self.ended: Kind | None = None
+        """What it came to, when that is no culprit."""
+        self.words = ""
+        """Why, as a sentence."""
+        self.observations: list[Observation] = []
+        self.blame = Blame(tuple(factor.name for factor in self.factors))
+        self.probability = 0.0
+        self.rate = float("nan")
+        """Of failures at the bad level, as the latest search estimates it."""
+        self.suspects: tuple[tuple[str, float], ...] = ()
+        """Of the latest search, which was that of ``suspected_in``."""
+        self.suspected_in = Stage.FACTORS
+        self.cleared: dict[str, float] = {}
+        """Factors that were searched and are not to blame, with what is left of their probability."""
+        self.versions: VersionRange | None = None
+        self.commits: CommitRange | None = None
+        self.confirmation: Confirmation | None = None
+        self.arms: tuple[Planned, ...] = ()
+        self.unresolvable: dict[Levels, str] = {}
+        self.notes: list[str] = []
+        self.searched: tuple[str, ...] = ()
+        """Names of what the present stage searches."""
+        self.held = BAD
+        """The side of everything that is not to blame, along versions."""
+        self.low: Chosen = {}
+        """Levels of the culprits on the good side of the smallest difference; ``high``: on the bad side."""
+        self.high: Chosen = {}
+        self.confidence = _per_stage(specification, self.factors)
+        """Asked of each search, so that all of them together hold with the confidence that was asked for."""
+
+    def take(self, answer: Answer) -> None:
+        """Remember what an answer says, whatever asked for it."""
+        if isinstance(answer, Told):
+            self.observations += answer.observations
+        if isinstance(answer, Checked):
+            self.unresolvable |= {each.point: each.reason for each in answer.unresolvable}
+
+    def enter(self, stage: Stage, searched: tuple[str, ...]) -> None:
+        """A stage begins."""
+        self.stage, self.searched = stage, searched
+
+    def end(self, answer: Kind, words: str) -> None:
+        """It comes to no culprit."""
+        self.ended, self.words = answer, words
+
+    def convict(self, culprits: Sequence[Culprit], parts: tuple[Part, ...] = (), one_of_several: bool = False) -> None:
+        """These are to blame."""
+        self.blame = Blame(self.names, tuple(culprits), parts, one_of_several)
+        self.low, self.high = self.blame.back(culprits), self.blame.at_bad()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all factors."""
+        return tuple(factor.name for factor in self.factors)
+
+    @property
+    def culprits(self) -> tuple[Culprit, ...]:
+        """Who is to blame, as far as is known."""
+        return self.blame.culprits
+
+    def point(self, chosen: Mapping[str, str]) -> Levels:
+        """The mix with these levels, the rest at good."""
+        return levels(chosen)
+
+    @property
+    def both_ends(self) -> tuple[Levels, Levels]:
+        """The good one and the bad one."""
+        return self.point({}), self.point(dict.fromkeys(self.names, BAD))
+
+    @property
+    def minimal(self) -> tuple[Levels, Levels]:
+        """The two mixes that differ in the culprit alone, where the rest is at the side that the finding names."""
+        background = self.confirmation.background if self.confirmation is not None else self.held
+        return self.blame.beside(background, self.low), self.blame.beside(background, self.high)
+
+    def arms_of(self, background: str) -> tuple[Arm, ...]:
+        """The confirming arms of one direction."""
+        if self.confirmation is None:
+            return ()
+        sides = {arm.point: arm.background for arm in self.arms}
+        return tuple(arm for arm in self.confirmation.arms if sides.get(arm.point) == background)
+
+    def seen_at(self, point: Levels) -> list[Observation]:
+        """What the search has seen of a mix; confirming trials are none of its business."""
+        question = self.specification.question
+        own = [seen for seen in self.observations if seen.point == point and seen.stage is not Stage.CONFIRM]
+        if question.signature is not None:
+            return own
+        return [recounted(seen, question, self.signature) if seen.stage is Stage.ENDS else seen for seen in own]
+
+    def tally(self, point: Levels) -> Tally:
+        """The same, counted."""
+        return pooled(self.seen_at(point))
+
+    def fresh(self, point: Levels) -> Tally:
+        """The confirming trials of a mix."""
+        return pooled((seen for seen in self.observations if seen.stage is Stage.CONFIRM), point)
+
+    def ask(
+        self, stage: Stage, search: Search, point: Callable[..., Levels], label: Callable[..., str]
+    ) -> Asking[Result]:  # type: ignore[type-arg]
+        """Let a search ask until it is over.
+
+        Args:
+            stage: that it belongs to.
+            search: knows already what was tried before.
+            point: the mix of a point of the search.
+            label: an answer of the search, for people.
+        """
+        self.suspected_in = stage
+        self.suspects = _suspects(search.result(), label)
+        while (batch := search.ask()) is not None:
+            if point(batch.point) in self.unresolvable:
+                search.forbid(batch.point)
+                continue
+            answer = yield Trials(stage, (point(batch.point),), batch.size)
+            assert isinstance(answer, Told)
+            search.tell(batch, answer.observations[0])
+            self.suspects = _suspects(search.result(), label)
+        return search.result()
+
+
+def named(factor: Factor) -> tuple[str, ...]:
+    """The names by which a factor may be asked for: its own and those of its members."""
+    return factor.name, *(change.name for change in factor.members)
+
+
+def _per_stage(specification: Specification, factors: Sequence[Factor]) -> float:
+    """Stages share the risk, so that what they find holds with the confidence when taken together."""
+    distributions = [factor for factor in factors if factor.kind is FactorKind.DISTRIBUTION]
+    searches = [
+        len(factors) > 1 and specification.along is None,
+        any(len(factor.members) > 1 for factor in distributions),
+        bool(distributions),
+        bool(specification.commits),
+    ]
+    return float(specification.confidence ** (1 / max(1, sum(searches))))
+
+
+def _suspects(result: Result, label: Callable[..., str]) -> tuple[tuple[str, float], ...]:  # type: ignore[type-arg]
+    """Every answer that has a probability worth showing, and none of them, the likeliest first."""
+    shown = [(label(answer), chance) for answer, chance in result.posterior if chance >= SHOWN]
+    return tuple(sorted([*shown, ("none of these", result.none)], key=lambda each: -each[1]))
