@@ -46,7 +46,13 @@ def report(found: Finding, fmt: str = "text", width: int = 100, files: tuple[str
         width: characters a line of text; Markdown has none.
         files: paths of the two lock files, good side and bad side, where they were written.
     """
-    sections = [
+    found_sections = sections(found, files)
+    return pieces.markdown(found_sections) if fmt == "markdown" else pieces.text(found_sections, width)
+
+
+def sections(found: Finding, files: tuple[str, str] | None = None) -> list[Section]:
+    """The report's sections, whatever it is written in; ``files`` as for :func:`report`."""
+    return [
         Section("", tuple(_head(found))),
         Section(_confirmed_title(found.confirmation), tuple(_confirmed(found.confirmation))),
         Section("Smallest difference that still fails", tuple(_smallest(found, files))),
@@ -60,9 +66,6 @@ def report(found: Finding, fmt: str = "text", width: int = 100, files: tuple[str
         Section("Notes", (Points(found.notes),)),
         Section("What it rests on", tuple(_effort(found))),
     ]
-    if fmt == "markdown":
-        return pieces.markdown(sections)
-    return pieces.text(sections, width)
 
 
 def _head(found: Finding) -> list[Part]:

@@ -62,11 +62,24 @@ def _origin(found: Origin, reproducer: str, fmt: str, width: int) -> str:
 
 
 def _mitigations(rows: Sequence[Row], matrix: Matrix, fmt: str, width: int) -> str:
+    columns = mitigation_columns(rows, matrix, fmt not in FITTED)
+    return _section("Mitigations", columns, ABOUT_MITIGATIONS, fmt, width) if columns else ""
+
+
+def mitigation_columns(rows: Sequence[Row], matrix: Matrix, wide: bool) -> list[Column]:
+    """Each cell without a mitigation, and below it its twins with one; nothing where there are none.
+
+    Args:
+        rows: of the table.
+        matrix: says how many trials were planned.
+        wide: room for the intervals of the ratios.
+    """
     lines: list[tuple[Row, Mitigated | None]] = []
     for none, twins in mitigations(rows, matrix.trials):
         lines += [(none, None), *((twin.row, twin) for twin in twins)]
-    wide = fmt not in FITTED
-    columns = [
+    if not lines:
+        return []
+    return [
         *_axes([row for row, _ in lines], matrix.axes, MITIGATION),
         _column(MITIGATION, lines, lambda line: line[1].mitigation if line[1] else NONE),
         _column("result", lines, lambda line: result(line[1]) if line[1] else line[0].verdict.headline.value),
@@ -77,7 +90,6 @@ def _mitigations(rows: Sequence[Row], matrix: Matrix, fmt: str, width: int) -> s
         _column("path", lines, lambda line: path(line[0].verdict, share=True)),
         _column("id", lines, lambda line: short_id(line[0].cell)),
     ]
-    return _section("Mitigations", columns, ABOUT_MITIGATIONS, fmt, width) if lines else ""
 
 
 def result(found: Mitigated) -> str:
@@ -106,8 +118,16 @@ def _effect(found: Mitigated) -> str:
 
 
 def _caches(rows: Sequence[Row], matrix: Matrix, fmt: str, width: int) -> str:
+    columns = cache_columns(rows, matrix)
+    return _section("Compile caches", columns, ABOUT_CACHES, fmt, width) if columns else ""
+
+
+def cache_columns(rows: Sequence[Row], matrix: Matrix) -> list[Column]:
+    """The cells that the matrix has under several states of the compile cache; nothing where there are none."""
     lines = [item for group in caches(rows) for item in group]
-    columns = [
+    if not lines:
+        return []
+    return [
         *_axes([item.row for item in lines], matrix.axes, CACHE),
         _column(CACHE, lines, lambda item: item.cache),
         _column("verdict", lines, lambda item: item.row.verdict.text),
@@ -118,7 +138,6 @@ def _caches(rows: Sequence[Row], matrix: Matrix, fmt: str, width: int) -> str:
         _column("path", lines, lambda item: path(item.row.verdict, share=True)),
         _column("id", lines, lambda item: short_id(item.row.cell)),
     ]
-    return _section("Compile caches", columns, ABOUT_CACHES, fmt, width) if lines else ""
 
 
 def _hits(item: Cached) -> str:

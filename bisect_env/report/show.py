@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from bisect_env.environments.records import Environment, Lock
-from bisect_env.report.rows import Row, fault, interval, short_id, tokens
+from bisect_env.report import evidence
+from bisect_env.report.rows import Row, short_id, tokens
 from bisect_env.store.runs import StoredRun
-from bisect_env.trials.records import Failure, Outcome, Side, Signature, TrialRecord
-from bisect_env.verdicts.records import DenseShare, Verdict, percent
+from bisect_env.trials.records import Failure, TrialRecord
+from bisect_env.verdicts.records import percent
 from bisect_env.verdicts.samples import Sample
 
 TAIL = 60
@@ -32,12 +33,10 @@ def cell(row: Row, environment: Environment | None = None, earlier: int = 0) -> 
         _section("Levels", _pairs(row.cell.levels)),
         _section("Condition", _pairs(row.cell.condition.values)),
         _section("Variables of its trials", _pairs(row.cell.variables)),
-        _section("Figures", _figures(row)),
-        _section(
-            "Attention", [*_shares("threads", row.verdict.dense), *_shares("controls", row.verdict.dense_controls)]
-        ),
-        _section("Marks", [*(row.lock.marks if row.lock else ()), *row.verdict.marks]),
-        _section("Versions as imported", _versions(records)),
+        _section("Figures", [*_pairs(evidence.figures(row)), *evidence.signatures(row.verdict)]),
+        _section("Attention", evidence.attention(row.verdict)),
+        _section("Marks", evidence.marks(row)),
+        _section("Versions as imported", _pairs(evidence.versions(records))),
         _section("Trials", [*_trials(row.samples), *([kept] if earlier else [])]),
         *_failures(records),
         *_lock(row.lock),
@@ -118,119 +117,6 @@ def _pairs(pairs: Iterable[tuple[str, object]]) -> list[str]:
     return [f"{key:<{width}}  {value}".rstrip() for key, value in found]
 
 
-def _figures(row: Row) -> list[str]:
-    verdict, speed = row.verdict, row.verdict.throughput
-    figures: list[tuple[str, str]] = [
-        ("threads", interval(verdict.threads)),
-        ("serial", interval(verdict.serial)),
-        ("solo", interval(verdict.solo)),
-        ("went wrong", _ends(verdict)),
-        (
-            "p",
-            "" if verdict.p_value is None else f"{verdict.p_value:.3g} (one-sided exact test, threads against serial)",
-        ),
-        ("race rate", "" if verdict.bound is None else f"at most {percent(verdict.bound)} (one-sided, 95 %)"),
-    ]
-    if speed is not None:
-        sessions = f"{speed.n} rounds in {speed.sessions} session{'s' if speed.sessions > 1 else ''}"
-        unit = sessions if speed.sessions else f"{speed.n} trials"
-        spread = f"quartiles {tokens(speed.low)}-{tokens(speed.high)}, {unit}"
-        figures.append(("tokens/s", f"{tokens(speed.median)} ({spread})" + (", warmed up" if speed.warmed else "")))
-        if speed.ratio is not None:
-            limits = "" if speed.ratio_low is None else f" ({speed.ratio_low:.3f}-{speed.ratio_high:.3f} at 95 %)"
-            figures.append(("ratio", f"{speed.ratio:.3f}{limits} to the reference cell"))
-    if verdict.peak_bytes is not None:
-        figures.append(("peak memory", f"{verdict.peak_bytes / 2**30:.2f} GiB"))
-    if verdict.exposures is not None:
-        each = "" if verdict.exposures_per_trial is None else f", {verdict.exposures_per_trial:.0f} a trial"
-        each += "" if verdict.exposures_per_failure is None else f", {verdict.exposures_per_failure:.0f} a failure"
-        figures.append(("exposures", f"{verdict.exposures} calls while another thread compiled{each}"))
-    for what, share in verdict.utilisation:
-        figures.append((f"utilisation, {what}", f"{percent(share)} of the measured matrix-product ceiling"))
-    if verdict.infra:
-        figures.append(("not counted", f"{verdict.infra} (infrastructure)"))
-    counts = [
-        f"{fault(item.signature)}: {item.threads} threaded, {item.serial} serial, {item.solo} solo trials"
-        for item in verdict.signatures
-    ]
-    return _pairs((name, value) for name, value in figures if value) + counts
-
-
-def _ends(verdict: Verdict) -> str:
-    """``8 threaded failed, 4 threaded hung``: each that occurs."""
-    sides = (("threaded", verdict.ends_threads), ("serial", verdict.ends_serial), ("solo", verdict.ends_solo))
-    counts = [(ends.failed, side, "failed") for side, ends in sides] + [
-        (ends.hung, side, "hung") for side, ends in sides
-    ]
-    return ", ".join(f"{count} {side} {way}" for count, side, way in counts if count)
-
-
-def _shares(where: str, shares: Sequence[DenseShare]) -> list[str]:
-    return [
-        f"{where} {item.thread}: {percent(item.share)} of {item.calls} calls unfused ("
-        + ", ".join(f"{sign} {percent(share)}" for sign, share in item.signs)
-        + ")"
-        for item in shares
-    ]
-
-
-def _versions(records: Sequence[TrialRecord]) -> list[str]:
-    """Each version that was imported; several in one line when the trials do not agree, which they should."""
-    seen: dict[str, dict[str, None]] = {}
-    for record in records:
-        for name, version in record.versions:
-            seen.setdefault(name, {})[version] = None
-    return _pairs((name, " and ".join(versions)) for name, versions in seen.items())
-
-
-def _trials(samples: Sequence[Sample]) -> list[str]:
-    lines = []
-    for sample in sorted(
-        samples, key=lambda item: (item.block, list(Side).index(item.record.side), item.record.started)
-    ):
-        record = sample.record
-        what = fault(record.failures[0].signature) if record.failures else record.message
-        speed = record.tokens_per_second
-        line = f"{sample.block + 1:>3}  {record.side:<8} {record.outcome:<13} {record.seconds:>7.1f} s  {record.id}"
-        said = [f"{tokens(speed)} tokens/s" if speed else "", _circumstances(record), what]
-        lines.append("  ".join([line, *filter(None, said)]))
-    return lines
-
-
-def _circumstances(record: TrialRecord) -> str:
-    """What decides whether and for what a trial counts, where it is out of the ordinary."""
-    found = [
-        f"{len(record.rounds)} rounds" if record.rounds else "",
-        f"after {record.resets} resets" if record.resets else "",
-        f"repeat {record.only_repeat} alone" if record.only_repeat is not None else "",
-        f"in {record.phase}" if record.phase else "",
-    ]
-    return ", ".join(filter(None, found))
-
-
-def _failures(records: Sequence[TrialRecord]) -> list[str]:
-    """The first failure of each signature in full, and every hang's stacks once a kind."""
-    first: dict[Signature, tuple[TrialRecord, Failure]] = {}
-    hung: dict[str, TrialRecord] = {}
-    for record in records:
-        for failure in record.failures:
-            first.setdefault(failure.signature, (record, failure))
-        if record.outcome is Outcome.HANG and record.stacks:
-            hung.setdefault(record.hang_kind, record)
-    parts = [f"{_failure(failure)}\n  (trial {record.id}, {record.side})" for record, failure in first.values()]
-    for kind, record in hung.items():
-        parts.append(
-            _section(f"Hang ({kind or 'unknown kind'}), stacks of trial {record.id}", record.stacks.splitlines())
-        )
-    return parts
-
-
-def _failure(failure: Failure) -> str:
-    where = f" in {failure.where}" if failure.where else ""
-    body = (failure.traceback or failure.message).splitlines()
-    return _section(f"Failure in {failure.thread}{where}: {fault(failure.signature)}", body or [failure.message or "-"])
-
-
 def _run(record: TrialRecord) -> list[str]:
     started = _when(record.started) if record.started else "unknown"
     return _pairs(
@@ -277,22 +163,34 @@ def _measured(record: TrialRecord) -> list[str]:
     return _pairs(figures)
 
 
-def _pins(lock: Lock) -> list[str]:
-    """The lock's lines without their hashes, which take a screen a package."""
-    return [line.rstrip(" \\") for line in lock.text.splitlines() if not line.lstrip().startswith("--hash")]
+def _trials(samples: Sequence[Sample]) -> list[str]:
+    lines = []
+    for sample in evidence.in_order(samples):
+        record = sample.record
+        line = f"{sample.block + 1:>3}  {record.side:<8} {record.outcome:<13} {record.seconds:>7.1f} s  {record.id}"
+        lines.append("  ".join([line, *evidence.said(record)]))
+    return lines
+
+
+def _failures(records: Sequence[TrialRecord]) -> list[str]:
+    """The first failure of each signature in full, and every hang's stacks once a kind."""
+    failures = [
+        f"{_failure(failure)}\n  (trial {record.id}, {record.side})"
+        for record, failure in evidence.first_failures(records)
+    ]
+    hangs = evidence.first_hangs(records)
+    return [*failures, *(_section(evidence.hang_title(record), record.stacks.splitlines()) for record in hangs)]
+
+
+def _failure(failure: Failure) -> str:
+    body = (failure.traceback or failure.message).splitlines()
+    return _section(evidence.failure_title(failure), body or [failure.message or "-"])
 
 
 def _lock(lock: Lock | None) -> list[str]:
     if lock is None:
         return []
-    facts: list[tuple[str, object]] = [
-        ("address", lock.address),
-        ("python", f"{lock.interpreter.implementation} {lock.interpreter.version}, {lock.interpreter.platform}"),
-        ("CUDA variant", lock.cuda or "none"),
-    ]
-    if lock.base:
-        facts.append(("stands on", lock.base))
     return [
-        _section("Environment", [*_pairs(facts), *lock.notes]),
-        _section("Lock (with its hashes in environments/ADDRESS/lock.txt)", _pins(lock)),
+        _section("Environment", [*_pairs(evidence.environment(lock)), *lock.notes]),
+        _section("Lock (with its hashes in environments/ADDRESS/lock.txt)", evidence.pins(lock)),
     ]

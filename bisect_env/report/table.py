@@ -69,13 +69,13 @@ def render(rows: Sequence[Row], axes: Sequence[str], fmt: str = "simple", width:
     """
     if fmt not in NOTED:
         columns = [*_axes(rows, axes), *_figures(rows)]
-        notes = Column("notes", tuple("; ".join((*_notes(row), *_remarks(row))) for row in rows))
-        return draw([*columns[:-1], notes, columns[-1]], fmt)
+        said = Column("notes", tuple("; ".join((*notes(row), *remarks(row))) for row in rows))
+        return draw([*columns[:-1], said, columns[-1]], fmt)
 
     shown = varying(rows, axes)
     above = ", ".join(f"{axis} {level(rows[0], axis)}" for axis in axes if axis not in shown) if rows else ""
-    shared = _shared(rows)
-    notes_of = [[*_notes(row), *(note for note in _remarks(row) if note not in shared)] for row in rows]
+    shared = shared_remarks(rows)
+    notes_of = [[*notes(row), *(note for note in remarks(row) if note not in shared)] for row in rows]
     numbers: dict[str, int] = {}
     for note in (note for notes in notes_of for note in notes):
         numbers.setdefault(note, len(numbers) + 1)
@@ -119,32 +119,32 @@ def _note(number: int, note: str, fmt: str, width: int) -> str:
     return textwrap.fill(note, width, initial_indent=head, subsequent_indent=" " * len(head))
 
 
-def _shared(rows: Sequence[Row]) -> list[str]:
+def shared_remarks(rows: Sequence[Row]) -> list[str]:
     """Remarks that are the same for all of several measured cells: said once, above the table."""
-    measured = [_remarks(row) for row in rows if row.verdict.threads is not None]
-    return [note for note in measured[0] if all(note in notes for notes in measured)] if len(measured) > 1 else []
+    measured = [remarks(row) for row in rows if row.verdict.threads is not None]
+    return [note for note in measured[0] if all(note in each for each in measured)] if len(measured) > 1 else []
 
 
-def _notes(row: Row) -> list[str]:
+def notes(row: Row) -> list[str]:
     """What the verdict rests on."""
     verdict = row.verdict
     explained = verdict.headline in EXPLAINED and verdict.reason not in ("", NO_TRIAL)
-    notes = [cut(verdict.reason, NOTE_LENGTH)] if explained else []
+    found = [cut(verdict.reason, NOTE_LENGTH)] if explained else []
     if verdict.headline is not Headline.IMPORT_FAILED:
-        notes += [cut(fault(item.signature), NOTE_LENGTH) for item in verdict.signatures[:SIGNATURES]]
-    return notes
+        found += [cut(fault(item.signature), NOTE_LENGTH) for item in verdict.signatures[:SIGNATURES]]
+    return found
 
 
-def _remarks(row: Row) -> list[str]:
+def remarks(row: Row) -> list[str]:
     """How it came about."""
     verdict = row.verdict
-    notes = ["stopped early: certain at a look fixed beforehand"] if verdict.stopped_early else []
+    found = ["stopped early: certain at a look fixed beforehand"] if verdict.stopped_early else []
     if row.lock is not None and row.lock.base is not None:
-        notes.append(f"stands on {row.lock.base}: only what differs is installed, the rest is the base's")
-    notes += [cut(mark, NOTE_LENGTH) for mark in (*(row.lock.marks if row.lock else ()), *verdict.marks)]
+        found.append(f"stands on {row.lock.base}: only what differs is installed, the rest is the base's")
+    found += [cut(mark, NOTE_LENGTH) for mark in (*(row.lock.marks if row.lock else ()), *verdict.marks)]
     if verdict.infra:
-        notes.append(f"{verdict.infra} not counted: they say nothing about the cell (`show` tells why)")
-    return notes
+        found.append(f"{verdict.infra} not counted: they say nothing about the cell (`show` tells why)")
+    return found
 
 
 def _failed(row: Row) -> str:

@@ -37,17 +37,28 @@ def throughput(
     rounds = _rounds(own)
     if rounds:
         return _of_rounds(own, rounds, _rounds(reference), confidence)
-    rates = _rates(own)
-    if not rates:
+    measured = _rates(own)
+    if not measured:
         found = _rates(warmed)
         if not found:
             return None
         low, middle, high = quartiles([rate for _, rate in found])
         return Throughput(middle, low, high, len(found), warmed=True)
-    low, middle, high = quartiles([rate for _, rate in rates])
+    low, middle, high = quartiles([rate for _, rate in measured])
     beside = dict(_rates(reference))
-    ratio = ratio_interval([(rate, beside[block]) for block, rate in rates if block in beside], confidence)
-    return Throughput(middle, low, high, len(rates), *(ratio or (None, None, None)))
+    ratio = ratio_interval([(rate, beside[block]) for block, rate in measured if block in beside], confidence)
+    return Throughput(middle, low, high, len(measured), *(ratio or (None, None, None)))
+
+
+def rates(own: Sides) -> tuple[float, ...]:
+    """Tokens a second of each round, or else of each trial, of which :func:`throughput` gives the quartiles.
+
+    Empty where it has none of the cell's own.
+    """
+    rounds = _rounds(own)
+    if rounds:
+        return tuple(_rate(each) for session in rounds.values() for each in session)
+    return tuple(rate for _, rate in _rates(own))
 
 
 def was_warmed(record: TrialRecord) -> bool:
@@ -61,8 +72,8 @@ def _of_rounds(
     reference: Mapping[Session, Sequence[Round]],
     confidence: float,
 ) -> Throughput:
-    rates = [_rate(each) for session in rounds.values() for each in session]
-    low, middle, high = quartiles(rates)
+    measured = [_rate(each) for session in rounds.values() for each in session]
+    low, middle, high = quartiles(measured)
     pairs = [
         (_rate(each), _rate(_nearest(each, reference[session])))
         for session, found in rounds.items()
@@ -72,7 +83,7 @@ def _of_rounds(
     ratio, ratio_low, ratio_high = signed_rank_interval(pairs, confidence) or (None, None, None)
     used = [sample.record for sample in own.rounds if _session(sample) in rounds and sample.record.rounds]
     warmed = any(was_warmed(record) for record in used)
-    return Throughput(middle, low, high, len(rates), ratio, ratio_low, ratio_high, warmed, len(rounds))
+    return Throughput(middle, low, high, len(measured), ratio, ratio_low, ratio_high, warmed, len(rounds))
 
 
 def _rounds(sides: Sides | None) -> dict[Session, list[Round]]:
@@ -117,9 +128,9 @@ def _usable(value: float) -> bool:
 
 def _rates(sides: Sides | None) -> list[tuple[int, float]]:
     """Block and tokens a second of each clean threaded trial that measured any, with nothing else beside it."""
-    rates = [
+    measured = [
         (sample.block, sample.record.tokens_per_second)
         for sample in (sides.threads if sides else ())
         if sample.record.outcome is Outcome.CLEAN and sample.record.at_once == 1
     ]
-    return [(block, rate) for block, rate in rates if rate is not None and _usable(rate)]
+    return [(block, rate) for block, rate in measured if rate is not None and _usable(rate)]
