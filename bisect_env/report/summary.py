@@ -22,13 +22,18 @@ IMPOSSIBLE = (Headline.UNRESOLVABLE, Headline.BUILD_FAILED, Headline.IMPORT_FAIL
 
 
 def sentence(rows: Sequence[Row], max_race_rate: float) -> str:
-    """One line on all cells.
+    """One line on all cells: the :func:`sentences` one after the other."""
+    return " ".join(sentences(rows, max_race_rate))
+
+
+def sentences(rows: Sequence[Row], max_race_rate: float) -> list[str]:
+    """What to use, what to avoid, what is not yet known: a sentence each, where there is something to say.
 
     A cell is recommended only when the upper bound of its own race rate is at most ``max_race_rate``. They are listed
     in the table's order and none is called the best: the luckiest of many cells is not a finding.
     """
     if not rows:
-        return "No cell, so nothing to say."
+        return ["No cell, so nothing to say."]
     names = list(dict(pair for row in rows for pair in row.cell.levels))
     shown = varying(rows, names)
     use, avoid, dense, unknown, impossible, not_run = [], [], [], [], [], []
@@ -65,7 +70,7 @@ def sentence(rows: Sequence[Row], max_race_rate: float) -> str:
         parts.append(f"Not run: {_listed(not_run)}.")
     if impossible:
         parts.append(f"Cannot run: {_listed(impossible)}.")
-    return " ".join(parts)
+    return parts
 
 
 def recommended(row: Row, max_race_rate: float) -> bool:

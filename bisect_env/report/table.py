@@ -68,9 +68,9 @@ def render(rows: Sequence[Row], axes: Sequence[str], fmt: str = "simple", width:
         width: columns of the terminal; only plain and simple tables are fitted to it.
     """
     if fmt not in NOTED:
-        columns = [*_axes(rows, axes), *_figures(rows)]
+        every = [*_axes(rows, axes), *_figures(rows)]
         said = Column("notes", tuple("; ".join((*notes(row), *remarks(row))) for row in rows))
-        return draw([*columns[:-1], said, columns[-1]], fmt)
+        return draw([*every[:-1], said, every[-1]], fmt)
 
     shown = varying(rows, axes)
     above = ", ".join(f"{axis} {level(rows[0], axis)}" for axis in axes if axis not in shown) if rows else ""
@@ -83,11 +83,11 @@ def render(rows: Sequence[Row], axes: Sequence[str], fmt: str = "simple", width:
     brief = fmt in FITTED
     special = {
         VERDICT: Column(VERDICT, tuple(marked)),
-        "failed": Column("failed", tuple(map(_rate, rows))),
+        "failed": Column("failed", tuple(map(rate, rows))),
         "path": Column("path", tuple(path(row.verdict, brief=brief) for row in rows)),
     }
-    figures = [special.get(column.header, column) for column in _figures(rows) if column.header not in REPEATED]
-    table, hidden = fitted([*_axes(rows, shown), *figures], fmt, width, DROPPED)
+    shown_columns = [column if column.axis else special.get(column.header, column) for column in columns(rows, axes)]
+    table, hidden = fitted(shown_columns, fmt, width, DROPPED)
     parts = [f"All cells: {above}"] if above else []
     if shared:
         text = f"All cells that were measured: {'; '.join(shared)}"
@@ -98,6 +98,12 @@ def render(rows: Sequence[Row], axes: Sequence[str], fmt: str = "simple", width:
     if numbers:
         parts.append("\n".join(_note(number, note, fmt, width) for note, number in numbers.items()))
     return "\n\n".join(parts)
+
+
+def columns(rows: Sequence[Row], axes: Sequence[str]) -> list[Column]:
+    """The axes in which the cells differ, and all figures that a reader wants of them."""
+    figures = [column for column in _figures(rows) if column.header not in REPEATED]
+    return [*_axes(rows, varying(rows, axes)), *figures]
 
 
 def _axes(rows: Sequence[Row], axes: Sequence[str]) -> list[Column]:
@@ -151,7 +157,7 @@ def _failed(row: Row) -> str:
     return interval(row.verdict.threads)
 
 
-def _rate(row: Row) -> str:
+def rate(row: Row) -> str:
     """As :func:`_failed`; the interval alone where the verdict beside it says how many of how many."""
     found = row.verdict.threads
     if found is None or f" {found.k}/{found.n}" not in row.verdict.text:
