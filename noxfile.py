@@ -3,6 +3,8 @@
 # dependencies = [
 #     "click>=8.1",
 #     "filelock>=3.16",
+#     "jinja2>=3.1.5",
+#     "junitparser>=5",
 #     "nox[uv]>=2025.5",
 #     "numpy>=1.26",
 #     "nvidia-ml-py>=12.560",

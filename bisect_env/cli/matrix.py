@@ -15,7 +15,7 @@ from rich.console import Console
 
 from bisect_env import __version__
 from bisect_env.bundles.offline import Offline
-from bisect_env.cli import output
+from bisect_env.cli import actions, output
 from bisect_env.cli.common import STORE_FILE, Progress, complain, ends_cleanly, project_folder, root_option, say
 from bisect_env.cli.selection import narrowed, selection_options
 from bisect_env.engine.defaults import default_matrix
@@ -28,7 +28,8 @@ from bisect_env.environments.index import SimpleIndex
 from bisect_env.environments.uv import Uv
 from bisect_env.errors import BadInput, ExitCode, InfrastructureError
 from bisect_env.matrix.loading import load
-from bisect_env.report import dry_run, table
+from bisect_env.report import dry_run, sections, table
+from bisect_env.report.checks import of_matrix
 from bisect_env.report.progress import LineReporter, LiveReporter
 from bisect_env.store.database import Store
 from bisect_env.trials import gpu, reproducers
@@ -54,6 +55,7 @@ VERDICTS = [headline.value.lower().replace(" ", "-") for headline in Headline]
     help=f"Exit 1 when a cell has one of these, comma-separated: {', '.join(VERDICTS)}.",
 )
 @output.options
+@output.junit_option
 @click.option(
     "--bundle",
     metavar="DIR",
@@ -77,6 +79,7 @@ def command(
     fmt: str,
     json_path: str | None,
     output_path: Path | None,
+    junit_path: Path | None,
     bundle: Path | None,
 ) -> ExitCode:
     """Run a matrix FILE and tabulate it.
@@ -87,12 +90,12 @@ def command(
     \b
     bisect-env matrix                                   # this machine, shipped matrix
     bisect-env matrix matrices/gpu.yaml --dry-run       # what would it take?
-    bisect-env matrix my.yaml --fail-on race,hang       # in CI
+    bisect-env matrix my.yaml --fail-on race,hang --junit matrix.xml   # in CI
     bisect-env matrix my.yaml --format github -o out.md
     """
     wanted = _verdicts(fail_on)
     table.check_format(fmt)
-    output.check_writable(json_path, output_path)
+    output.check_writable(json_path, output_path, [("--junit", junit_path)])
     chosen, why = (file, "") if file is not None else default_matrix(gpus)
     gpu.devices(gpus)  # Says now what is wrong with the selection.
     brought = None if bundle is None else Offline.open(bundle)
@@ -129,7 +132,12 @@ def command(
             with suppress(InfrastructureError):
                 store.end_run(run_id, "interrupted" if isinstance(error, KeyboardInterrupt) else "failed")
         results = engine.results()
-    output.put(results, matrix, max_race_rate, fmt, json_path, output_path)
+    trouble = str(ended) if isinstance(ended, InfrastructureError) else ""
+    checks = of_matrix(results, wanted, trouble)
+    further = output.junit(checks, matrix, results, junit_path)
+    output.put(results, matrix, max_race_rate, fmt, json_path, output_path, further=further)
+    markdown = sections.report(results, matrix, max_race_rate, "github")
+    actions.tell(f"matrix {matrix.name}", checks, markdown, matrix.path)
     if isinstance(ended, InfrastructureError):
         raise ended
     if ended is not None:

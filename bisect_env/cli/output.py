@@ -7,16 +7,19 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import TypeVar
 
 import click
 
+from bisect_env import __version__
 from bisect_env.cli.common import say
 from bisect_env.engine.results import Result
 from bisect_env.errors import BadInput, InfrastructureError
 from bisect_env.matrix.cells import Matrix
 from bisect_env.report import machine, sections
+from bisect_env.report.checks import Check
 from bisect_env.report.origin import Origin
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -48,18 +51,37 @@ def file_options(output_help: str) -> Callable[[Command], Command]:
     return add
 
 
-def check_writable(json_path: str | None, output_path: Path | None = None) -> None:
+def junit_option(function: Command) -> Command:
+    """Adds ``--junit``."""
+    option = click.option(
+        "--junit",
+        "junit_path",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Write JUnit XML, as continuous integration services read it.",
+    )
+    return option(function)
+
+
+def check_writable(
+    json_path: str | None, output_path: Path | None = None, further: Sequence[tuple[str, Path | None]] = ()
+) -> None:
     """A report that cannot be written must not be found out after an hour of trials.
 
+    Args:
+        json_path: of ``--json``.
+        output_path: of ``--output``.
+        further: other options that name a file, each with what was given.
+
     Raises:
-        BadInput: its folder is missing, or may not be written, or both are to go into one file.
+        BadInput: a folder is missing, or may not be written, or two are to go into one file.
     """
-    json_file = _file(json_path)
-    if json_file is not None and output_path is not None and json_file.resolve() == output_path.resolve():
-        raise BadInput("--json and --output", "", f"{output_path} for both", "a file of its own for each")
-    for option, path in (("--json", json_file), ("--output", output_path)):
-        if path is not None:
-            _check(option, path)
+    given = [("--json", _file(json_path)), ("--output", output_path), *further]
+    files = [(option, path) for option, path in given if path is not None]
+    for (one, path), (other, same) in combinations(files, 2):
+        if path.resolve() == same.resolve():
+            raise BadInput(f"{one} and {other}", "", f"{same} for both", "a file of its own for each")
+    for option, path in files:
+        _check(option, path)
 
 
 def _check(option: str, path: Path) -> None:
@@ -81,8 +103,9 @@ def put(
     json_path: str | None,
     output_path: Path | None,
     origin: Origin | None = None,
+    further: Sequence[tuple[str, Path, str]] = (),
 ) -> None:
-    """Print the report and write the files.
+    """Print the report and write the files; ``further`` as for :func:`deliver`.
 
     Raises:
         InfrastructureError: one cannot be written.
@@ -95,10 +118,30 @@ def put(
     document = ""
     if json_path is not None:
         document = json.dumps(machine.document(results, matrix, max_race_rate, origin), indent=2)
-    deliver(text, document, json_path, output_path, text)
+    deliver(text, document, json_path, output_path, text, further)
 
 
-def deliver(shown: str, document: str, json_path: str | None, output_path: Path | None, written: str) -> None:
+def junit(
+    checks: Sequence[Check], matrix: Matrix, results: Sequence[Result], path: Path | None
+) -> list[tuple[str, Path, str]]:
+    """The file that ``--junit`` names, for :func:`put`; none without one."""
+    if path is None:
+        return []
+    from bisect_env.report.junit import document
+
+    facts = [("matrix", str(matrix.path)), ("reproducer", matrix.reproducer.name), ("bisect-env", __version__)]
+    began = min((sample.record.started for result in results for sample in result.samples), default=0.0)
+    return [("--junit", path, document(f"matrix {matrix.name}", checks, facts, began))]
+
+
+def deliver(
+    shown: str,
+    document: str,
+    json_path: str | None,
+    output_path: Path | None,
+    written: str,
+    further: Sequence[tuple[str, Path, str]] = (),
+) -> None:
     """Print a report, and write what was asked for, whatever becomes of the printing.
 
     Args:
@@ -107,6 +150,7 @@ def deliver(shown: str, document: str, json_path: str | None, output_path: Path 
         json_path: of ``--json``.
         output_path: of ``--output``.
         written: the report as that file gets it.
+        further: other files, each with its option and its text.
 
     Raises:
         InfrastructureError: a file cannot be written.
@@ -119,6 +163,8 @@ def deliver(shown: str, document: str, json_path: str | None, output_path: Path 
             write("--json", file, document)
         if output_path is not None:
             write("--output", output_path, written)
+        for option, path, text in further:
+            write(option, path, text)
 
 
 def _file(json_path: str | None) -> Path | None:
