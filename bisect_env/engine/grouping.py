@@ -135,11 +135,11 @@ def _split(
         return [Session(baseline, ())], []
     for count in range(1, len(others) + 1):
         sessions = _even(baseline, others, count)
-        if all(_fits(session, most, memory) for session in sessions):
+        if all(fits(session, most, memory) for session in sessions):
             return sessions, []
-    fitting = [_fits(session, most, memory) for session in sessions]
-    together = [session for session, fits in zip(sessions, fitting, strict=True) if fits]
-    return together, [session.others[0] for session, fits in zip(sessions, fitting, strict=True) if not fits]
+    fitting = [fits(session, most, memory) for session in sessions]
+    together = [session for session, fit in zip(sessions, fitting, strict=True) if fit]
+    return together, [session.others[0] for session, fit in zip(sessions, fitting, strict=True) if not fit]
 
 
 def halves(session: Session) -> tuple[Session, ...]:
@@ -152,7 +152,8 @@ def _even(baseline: Entrant | None, others: Sequence[Entrant], count: int) -> li
     return [Session(baseline, tuple(others[a:b])) for a, b in pairwise(bounds)]
 
 
-def _fits(session: Session, most: int, memory: int | None) -> bool:
+def fits(session: Session, most: int, memory: int | None) -> bool:
+    """Whether a session has at most so many processes, and GPU memory of so many bytes is enough for them."""
     count = len(session.entrants)
     if memory is None:
         return count <= most

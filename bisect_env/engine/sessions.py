@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import repeat
 
-from bisect_env.engine.grouping import UNKNOWN, Entrant, Session, halves, plan, turns, waves
+from bisect_env.engine.grouping import UNKNOWN, Entrant, Session, fits, halves, plan, turns, waves
 from bisect_env.engine.places import split
 from bisect_env.engine.plan import seed_of, silence_limit
 from bisect_env.engine.progress import Reporter
@@ -85,6 +85,32 @@ def run(bench: Bench, entrants: Sequence[Entrant], reporter: Reporter, keep: Kee
         for wave in waves(again, places, most):
             _measure(bench, _informed(wave, fresh), count, block, reporter, kept)
             block += len(wave)
+
+
+def run_one(bench: Bench, session: Session, reporter: Reporter, keep: Keep) -> bool:
+    """Time the rounds of one session, whether or not any are needed; where its GPU was slowed down, once more.
+
+    Args:
+        session: its entrants with all their trials, those of earlier sessions of the run included.
+        keep: gets each record once it is stored.
+
+    Returns:
+        False, and nothing is run: its processes do not fit on a GPU together.
+
+    Raises:
+        As :func:`run`.
+    """
+    available = gpu.devices(bench.settings.gpus)
+    count = max(devices_wanted(entrant.cell, len(available)) for entrant in session.entrants)
+    memory = min(device.memory_bytes for device in available) if count else None
+    if not fits(session, max(UNKNOWN, len(machine.cores())), memory):
+        return False
+    earlier = [s.block for e in session.entrants for s in e.samples if _of_run(s, bench.run_id)]
+    block = 1 + max(earlier, default=-1)
+    for again in _measure(bench, (session,), count, block, reporter, keep):
+        block += 1
+        _measure(bench, (again,), count, block, reporter, keep)
+    return True
 
 
 def _informed(sessions: Sequence[Session], fresh: Mapping[str, Sequence[StoredTrial]]) -> tuple[Session, ...]:

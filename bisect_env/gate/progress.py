@@ -1,0 +1,42 @@
+"""What a gate tells whoever is watching: empty hooks again, and the engine's events passed on to them."""
+
+from __future__ import annotations
+
+from bisect_env.engine.progress import Reporter as EngineReporter
+from bisect_env.gate.records import Announcement
+from bisect_env.matrix.cells import Cell
+from bisect_env.trials.records import Side
+
+
+class Reporter(EngineReporter):
+    """Silent; subclasses override what they show. Except for builds, all hooks are called from one thread.
+
+    Of the engine's hooks all but ``phase`` and ``cell_finished`` are called too.
+    """
+
+    def announced(self, announcement: Announcement) -> None:
+        """What was fixed beforehand; before the first trial."""
+
+    def tally(self, block: int, blocks: int, bad: tuple[int, int], trials: tuple[int, int]) -> None:
+        """After every block: threaded trials of baseline and candidate so far, and how many of them went wrong."""
+
+    def remaining(self, seconds: float) -> None:
+        """About how long the gate still takes, by what it has measured; whenever that is known anew."""
+
+
+class Forward(EngineReporter):
+    """The engine's events as they are, without what a gate has no use for."""
+
+    def __init__(self, reporter: Reporter, blocks: int, controls: int) -> None:
+        self._reporter, self._blocks, self._controls = reporter, blocks, controls
+        self.note = reporter.note  # type: ignore[method-assign]
+        self.resolving = reporter.resolving  # type: ignore[method-assign]
+        self.resolved = reporter.resolved  # type: ignore[method-assign]
+        self.building = reporter.building  # type: ignore[method-assign]
+        self.built = reporter.built  # type: ignore[method-assign]
+        self.trial_ended = reporter.trial_ended  # type: ignore[method-assign]
+
+    def trial_started(self, cell: Cell, side: Side, number: int, of: int) -> None:
+        """Of as many as the whole gate has."""
+        planned = {Side.THREADS: self._blocks, Side.SERIAL: self._controls}.get(side, of)
+        self._reporter.trial_started(cell, side, number, planned)
