@@ -20,42 +20,20 @@ SOURCES = (
 
 def options(function: Command) -> Command:
     """Adds them, in the order of the help text: what is compared, what fails, how long it may take, where from."""
-    for option in reversed(
+    return _sides(trial_options(_search(place_options(function))))
+
+
+def trial_options(function: Command) -> Command:
+    """Adds what a trial is: the reproducer and how it runs."""
+    return _added(
+        function,
         (
-            click.option("--good", metavar="SOURCE", help=f"The environment that works. Any of: {SOURCES}."),
-            click.option("--bad", metavar="SOURCE", help="The environment that fails; as --good."),
-            click.option("--find-fix", is_flag=True, help="--bad is the older one: look for what repaired it."),
-            click.option(
-                "--along",
-                metavar="NAME",
-                help="Only along the released versions of this distribution: it is known to be to blame.",
-            ),
-            click.option(
-                "--without",
-                metavar="NAME",
-                multiple=True,
-                help="Leave this distribution out of every environment: one that this host cannot install; repeatable.",
-            ),
             click.option("--reproducer", metavar="NAME", help="A shipped one: compile_race, dflash. Else a COMMAND."),
             click.option(
                 "--option",
                 "options",
                 metavar="KEY=VALUE",
                 help="A condition of the trials on both sides, the reproducer's options included; repeatable.",
-                multiple=True,
-            ),
-            click.option(
-                "--good-option",
-                "good_options",
-                metavar="KEY=VALUE",
-                help="A condition of the good side: what differs is a suspect, like a package.",
-                multiple=True,
-            ),
-            click.option(
-                "--bad-option",
-                "bad_options",
-                metavar="KEY=VALUE",
-                help="A condition of the bad side, for example cache=cold where the good side has cache=warm.",
                 multiple=True,
             ),
             click.option("--threads", metavar="N", help="Worker threads: --option threads=N."),
@@ -68,8 +46,6 @@ def options(function: Command) -> Command:
                 help="A variable of the trials, on both sides; repeatable.",
                 multiple=True,
             ),
-            click.option("--good-env", metavar="NAME=VALUE", help="A variable of the good side alone.", multiple=True),
-            click.option("--bad-env", metavar="NAME=VALUE", help="A variable of the bad side alone.", multiple=True),
             click.option(
                 "--pass-env",
                 metavar="NAME",
@@ -84,6 +60,94 @@ def options(function: Command) -> Command:
                 multiple=True,
             ),
             click.option(
+                "--fail-pattern",
+                metavar="REGEX",
+                help="A line of COMMAND's output that means bad, whatever it exits with.",
+            ),
+            click.option("--skip-pattern", metavar="REGEX", help="A line that means: cannot be tested here."),
+        ),
+    )
+
+
+def place_options(function: Command) -> Command:
+    """Adds what environments are made of, from where, and how trials are run."""
+    return _added(
+        function,
+        (
+            click.option(
+                "--without",
+                metavar="NAME",
+                multiple=True,
+                help="Leave this distribution out of every environment: one that this host cannot install; repeatable.",
+            ),
+            click.option(
+                "--at-once", type=click.IntRange(1), default=1, show_default=True, help="Trials side by side."
+            ),
+            click.option("--seed", type=int, default=0, show_default=True, help="Seed of the search and the trials."),
+            click.option(
+                "--as-of", metavar="DATE", help="Resolve what is not pinned as of this day, or of each 'release'."
+            ),
+            click.option(
+                "--index", metavar="URL", help="Package index, instead of the default one; repeatable.", multiple=True
+            ),
+            click.option(
+                "--find-links", metavar="PATH", help="Folder (or page) with wheels besides; repeatable.", multiple=True
+            ),
+            click.option("--torch-backend", metavar="VARIANT", help="PyTorch's own index: cpu, cu128, auto."),
+            click.option("--offline", is_flag=True, help="No network: only --find-links and what uv has cached."),
+        ),
+    )
+
+
+def gpu_options(function: Command) -> Command:
+    """Adds ``--gpus`` and ``--allow-busy``."""
+    for option in (
+        click.option("--allow-busy", is_flag=True, help="Take a GPU although somebody else computes on it."),
+        click.option("--gpus", help="GPUs to use, as in CUDA_VISIBLE_DEVICES; all visible ones when left out."),
+    ):
+        function = option(function)
+    return function
+
+
+def _sides(function: Command) -> Command:
+    """Adds the two sides."""
+    return _added(
+        function,
+        (
+            click.option("--good", metavar="SOURCE", help=f"The environment that works. Any of: {SOURCES}."),
+            click.option("--bad", metavar="SOURCE", help="The environment that fails; as --good."),
+            click.option("--find-fix", is_flag=True, help="--bad is the older one: look for what repaired it."),
+            click.option(
+                "--along",
+                metavar="NAME",
+                help="Only along the released versions of this distribution: it is known to be to blame.",
+            ),
+        ),
+    )
+
+
+def _search(function: Command) -> Command:
+    """Adds what makes a trial bad, and what the search may cost."""
+    return _added(
+        function,
+        (
+            click.option(
+                "--good-option",
+                "good_options",
+                metavar="KEY=VALUE",
+                help="A condition of the good side: what differs is a suspect, like a package.",
+                multiple=True,
+            ),
+            click.option(
+                "--bad-option",
+                "bad_options",
+                metavar="KEY=VALUE",
+                help="A condition of the bad side, for example cache=cold where the good side has cache=warm.",
+                multiple=True,
+            ),
+            click.option("--good-env", metavar="NAME=VALUE", help="A variable of the good side alone.", multiple=True),
+            click.option("--bad-env", metavar="NAME=VALUE", help="A variable of the bad side alone.", multiple=True),
+            click.option(
                 "--question",
                 default="failure",
                 show_default=True,
@@ -96,12 +160,6 @@ def options(function: Command) -> Command:
                 help="Only failures whose text contains this. Else: the failure that the bad end shows most often.",
             ),
             click.option("--any-failure", is_flag=True, help="Every failure counts, whatever its message."),
-            click.option(
-                "--fail-pattern",
-                metavar="REGEX",
-                help="A line of COMMAND's output that means bad, whatever it exits with.",
-            ),
-            click.option("--skip-pattern", metavar="REGEX", help="A line that means: cannot be tested here."),
             click.option(
                 "--timeout",
                 metavar="TIME[:MEANING]",
@@ -123,15 +181,12 @@ def options(function: Command) -> Command:
             click.option(
                 "--confirm",
                 type=click.IntRange(1),
-                help="Most fresh trials of each environment that confirm it. Else: as many as its failure rate needs.",
+                help="Most fresh trials of each environment that confirm it. Else: as its failure rate needs, 240 or as many "
+                "in all as the search took.",
             ),
             click.option(
                 "--batch", type=click.IntRange(1), help="Trials at a time in an environment. Else: what pays."
             ),
-            click.option(
-                "--at-once", type=click.IntRange(1), default=1, show_default=True, help="Trials side by side."
-            ),
-            click.option("--seed", type=int, default=0, show_default=True, help="Seed of the search and the trials."),
             click.option(
                 "--source",
                 "commits",
@@ -140,28 +195,11 @@ def options(function: Command) -> Command:
                 multiple=True,
             ),
             click.option("--pre", "prereleases", is_flag=True, help="Pre-releases are candidates as well."),
-            click.option(
-                "--as-of", metavar="DATE", help="Resolve what is not pinned as of this day, or of each 'release'."
-            ),
-            click.option(
-                "--index", metavar="URL", help="Package index, instead of the default one; repeatable.", multiple=True
-            ),
-            click.option(
-                "--find-links", metavar="PATH", help="Folder (or page) with wheels besides; repeatable.", multiple=True
-            ),
-            click.option("--torch-backend", metavar="VARIANT", help="PyTorch's own index: cpu, cu128, auto."),
-            click.option("--offline", is_flag=True, help="No network: only --find-links and what uv has cached."),
-        )
-    ):
-        function = option(function)
-    return function
+        ),
+    )
 
 
-def gpu_options(function: Command) -> Command:
-    """Adds ``--gpus`` and ``--allow-busy``."""
-    for option in (
-        click.option("--allow-busy", is_flag=True, help="Take a GPU although somebody else computes on it."),
-        click.option("--gpus", help="GPUs to use, as in CUDA_VISIBLE_DEVICES; all visible ones when left out."),
-    ):
+def _added(function: Command, added: tuple[Callable[[Command], Command], ...]) -> Command:
+    for option in reversed(added):
         function = option(function)
     return function
