@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bisect_env.bisection.confirming import disagreement
 from bisect_env.bisection.counting import pooled
 from bisect_env.bisection.records import (
     BAD,
     GOOD,
     Answer,
+    Confirmation,
     Eliminated,
     Finding,
     Levels,
+    Specification,
     VersionRange,
 )
 from bisect_env.bisection.stages import Course
@@ -55,6 +58,8 @@ def conclude(course: Course, bisection: str, seconds: float, why_open: str = "")
         trials=sum(seen.counted + seen.other for seen in course.observations),
         builds=sum(seen.build_seconds is not None for seen in course.observations),
         seconds=seconds,
+        second_versions=course.ranges[1] if len(course.ranges) > 1 else None,
+        perhaps_with=course.blame.perhaps_with,
     )
 
 
@@ -68,7 +73,8 @@ def _answer(course: Course, why_open: str) -> Answer:
         return Answer.RANGE
     if course.blame.pair:
         return Answer.PAIR
-    several = [found for found in (course.versions, course.commits) if found is not None and len(found.candidates) > 1]
+    found = (*course.ranges, *([] if course.commits is None else [course.commits]))
+    several = [each for each in found if len(each.candidates) > 1]
     return Answer.RANGE if several else Answer.CULPRIT
 
 
@@ -80,6 +86,8 @@ def _sentence(course: Course, answer: Answer, why_open: str) -> str:
     if answer is Answer.GOOD_FAILS:
         hint = _exchanged(course, good, bad)
         return f"The good end fails as well: {_of(good)}, where the bad end fails in {_of(bad)}.{hint}"
+    if answer is Answer.NONE and course.words:
+        return course.words
     if answer is Answer.NONE:
         held = ", ".join(each.name for each in course.specification.difference.held)
         tail = f" What differs and cannot be changed here is held, not cleared: {held}." if held else ""
@@ -109,16 +117,34 @@ def _blame(course: Course) -> str:
     with_it, without = ("before it", "with it") if repaired else ("with it", "without")
     return (
         f"{words} ({_chance(course.probability)}): on fresh trials with nothing else changed {bad.k} of {bad.n} fail "
-        f"{with_it}, and {good.k} of {good.n} {without}."
+        f"{with_it}, and {good.k} of {good.n} {without}{_other_direction(confirmation, course.specification)}."
     )
+
+
+def _other_direction(confirmation: Confirmation, specification: Specification) -> str:
+    if confirmation.other is None:
+        return ""
+    good, bad = confirmation.other
+    side = GOOD if confirmation.background == BAD else BAD
+    said = f"with everything else at {side} {bad.k} of {bad.n}, and {good.k} of {good.n}"
+    why = disagreement(confirmation, specification.confidence)
+    return f". The two directions disagree: {said}; {why}" if why else f"; {said}"
 
 
 def _culprit(course: Course) -> str:
     factors = [culprit.itself for culprit in course.culprits]
     if course.blame.one_of_several:
         return f"One of {_listed([factor.name for factor in factors], 'and')}, which cannot be told apart here"
-    if len(factors) > 1:
-        return f"{_listed([_change(factor) for factor in factors], 'and')}: only both together fail"
+    if course.blame.pair:
+        changed = [culprit.change.name if culprit.change is not None else "" for culprit in course.culprits]
+        walked = {each.distribution: _versions(each, course.specification.find_fix) for each in course.ranges}
+        said = [walked.get(name, _change(factor)) for name, factor in zip(changed, factors, strict=True)]
+        return f"{_listed(said, 'and')}: only both together fail"
+    together = [_change(factor) for factor in course.blame.perhaps_with]
+    return _alone(course, factors[0]) + (f", perhaps only together with {_listed(together, 'or')}" if together else "")
+
+
+def _alone(course: Course, factor: Factor) -> str:
     if course.commits is not None:
         commits = course.commits
         short = _short(commits.first_bad)
@@ -127,7 +153,7 @@ def _culprit(course: Course) -> str:
         return f"{commits.distribution} commit {short} ({commits.subject})"
     if course.versions is not None:
         return _versions(course.versions, course.specification.find_fix)
-    return _change(factors[0])
+    return _change(factor)
 
 
 def _versions(found: VersionRange, find_fix: bool) -> str:
@@ -221,32 +247,15 @@ def _other_signatures(course: Course) -> tuple[tuple[str, int], ...]:
 
 def _notes(course: Course) -> tuple[str, ...]:
     found: list[str] = []
-    if course.confirmation is not None:
-        found += _directions(course)
+    confirmation = course.confirmation
+    if confirmation is not None and not confirmation.confirmed:
+        found += [text for text in [disagreement(confirmation, course.specification.confidence)] if text]
     if any(seen.off_pin for seen in course.observations):
         found.append(
             "some mixed environments break pins between distributions, and say so: what they show is a pointer, and no "
             "environment to use"
         )
     return tuple(found)
-
-
-def _directions(course: Course) -> Sequence[str]:
-    """What the other direction of the confirmation says, where it does not say the same."""
-    confirmation = course.confirmation
-    assert confirmation is not None
-    other = GOOD if confirmation.background == BAD else BAD
-    failing = [arm.rate for arm in course.arms_of(other) if arm.fails]
-    passing = [arm.rate for arm in course.arms_of(other) if not arm.fails]
-    if not failing or not passing or not confirmation.confirmed:
-        return ()
-    if min(rate.k for rate in failing) > max(rate.k for rate in passing):
-        return ()
-    return (
-        f"with everything else at its {other} side it makes no difference that was seen "
-        f"({min(rate.k for rate in failing)} of {failing[0].n} fail with it): it needs something else of the "
-        f"{confirmation.background} side",
-    )
 
 
 def _chance(value: float) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bisect_env.bisection import confirming
+from bisect_env.bisection.confirming import Planned
 from bisect_env.bisection.records import Stage
 from bisect_env.bisection.state import State
 from bisect_env.bisection.wants import Asking, Trials
@@ -12,10 +15,12 @@ def confirm(state: State) -> Asking[None]:
     """Ask for the trials of every arm that can be tested, in turn."""
     if state.ended is not None:
         return
-    state.arms = state.blame.arms(state.low, state.high)
+    state.arms = yield from _arms(state)
     state.enter(Stage.CONFIRM, tuple(arm.label for arm in state.arms))
-    most = state.specification.confirm
-    for wanted in confirming.looks(confirming.first_look(state.rate, most), most):
+    arms, directions = len(state.arms), len({arm.background for arm in state.arms})
+    searched = sum(seen.counted + seen.other for seen in state.observations)
+    sizes = confirming.looks(state.rate, arms, directions, state.specification.confirm, searched)
+    for wanted in sizes:
         done = max((state.fresh(arm.point).counted for arm in state.arms), default=0)
         points = tuple(dict.fromkeys(arm.point for arm in state.arms))
         if not points or wanted <= done:
@@ -29,6 +34,17 @@ def confirm(state: State) -> Asking[None]:
             {arm.point: state.fresh(arm.point) for arm in state.arms},
             {seen.point: seen.environment for seen in fresh},
             state.specification.confidence,
+            len(sizes),
         )
         if state.confirmation is None or state.confirmation.confirmed:
             break
+
+
+def _arms(state: State) -> Asking[tuple[Planned, ...]]:
+    """The arms, each with the mix that can be tested."""
+    found = []
+    for arm in state.blame.arms(state.low, state.high):
+        point = yield from state.testable(Stage.CONFIRM, arm.point)
+        label = arm.label if point == arm.point else f"{arm.label}, pins overridden"
+        found.append(replace(arm, point=point, label=label))
+    return tuple(found)

@@ -1,25 +1,31 @@
 """Confirmation on fresh trials: which environments, how many trials, and what they establish. Pure.
 
 Everything that a search has seen helped to choose its answer, so that none of it can say how sure the answer is. Here
-only the culprit is flipped, once with everything else at the bad side and once at the good one, in turn.
+only the culprit is flipped, once with everything else at the bad side and once at the good one, in turn. That it makes
+no difference in either direction is what an exact test of both together has to exclude, at one of a few looks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, isnan
+from itertools import product
+from math import ceil
 
-from bisect_env.bisection.records import BAD, Arm, Confirmation, Levels
+from bisect_env.bisection.records import BAD, GOOD, Arm, Confirmation, Levels
 from bisect_env.search.records import Tally
-from bisect_env.verdicts.statistics import clopper_pearson, fisher_greater
+from bisect_env.verdicts.records import Interval
+from bisect_env.verdicts.statistics import clopper_pearson, fisher_greater, stratified_greater
 
-LOOKS = 3
-"""Looks at the confirming trials, each of which may spend an equal part of ``1 - confidence`` (Bonferroni)."""
+LOOKS = 4
+"""Most looks at the confirming trials, each of which may spend an equal part of ``1 - confidence`` (Bonferroni)."""
 FAILURES_WANTED = 5
-"""Expected at the first look; each further look doubles the trials. 5 of 5 against 0 of 5 is 1 in 252, and enough."""
-MOST = 60
-"""Trials of an arm at the first look, however rarely it fails."""
+"""Expected of the failing arms together at the first look; each further look doubles the trials."""
+LEAST = {1: 5, 2: 3}
+"""Trials of an arm at the first look, by the directions: with fewer not even all of them against none would do."""
+MOST = 240
+"""Trials of all arms together, or as many as the search has taken when those are more: to confirm costs no more than to
+search does."""
 
 
 @dataclass(frozen=True)
@@ -33,33 +39,34 @@ class Planned:
     fails: bool
 
 
-def first_look(rate: float, most: int | None) -> int:
-    """Trials of each arm until the first look.
+def looks(rate: float, arms: int, directions: int, most: int | None, searched: int = 0) -> tuple[int, ...]:
+    """Trials of each arm at each look, in all.
 
     Args:
         rate: of failures at the bad level, as the search estimates it; NaN when it does not know.
-        most: that the user allows for an arm in all; None: as many as it takes.
+        arms: environments that take turns.
+        directions: 1, or 2 that are judged together, each with half of the failures that are wanted.
+        most: that the user allows for an arm in all; None: :data:`MOST` among all of them.
+        searched: trials that the search has taken.
     """
-    wanted = ceil(FAILURES_WANTED / rate) if not isnan(rate) and rate > 0 else MOST
-    wanted = min(max(FAILURES_WANTED, wanted), MOST)
-    return wanted if most is None else max(1, min(wanted, most))
+    bound = max(1, max(MOST, searched) // arms if most is None else most)
+    wanted = FAILURES_WANTED / rate / directions if rate > 0 else bound
+    first = min(max(LEAST[directions], ceil(min(wanted, bound))), bound)
+    return tuple(dict.fromkeys(min(first * 2**number, bound) for number in range(LOOKS)))
 
 
-def looks(first: int, most: int | None) -> tuple[int, ...]:
-    """Trials of each arm at each look, in all."""
-    sizes = [first * 2**number for number in range(LOOKS)]
-    return tuple(dict.fromkeys(size if most is None else min(size, most) for size in sizes))
-
-
-def contrast(arms: Sequence[Planned], tallies: Mapping[Levels, Tally], background: str) -> float:
-    """The p-value of one direction: the least sure of the comparisons of a failing arm with a passing one."""
-    own = [arm for arm in arms if arm.background == background]
-    failing = [tallies.get(arm.point, Tally()) for arm in own if arm.fails]
-    passing = [tallies.get(arm.point, Tally()) for arm in own if not arm.fails]
-    return max(
-        (fisher_greater(bad.failures, bad.counted, good.failures, good.counted) for bad in failing for good in passing),
-        default=1.0,
-    )
+def contrast(arms: Sequence[Planned], tallies: Mapping[Levels, Tally], backgrounds: Sequence[str]) -> float:
+    """The p-value of one direction, or of two together: the least sure of the ways to compare a failing arm with a
+    passing one in each."""
+    pairs = [
+        [
+            (bad.failures, bad.counted, good.failures, good.counted)
+            for bad in _tallies(arms, tallies, side, fails=True)
+            for good in _tallies(arms, tallies, side, fails=False)
+        ]
+        for side in backgrounds
+    ]
+    return max(map(stratified_greater, product(*pairs)))
 
 
 def conclude(
@@ -67,22 +74,29 @@ def conclude(
     tallies: Mapping[Levels, Tally],
     environments: Mapping[Levels, str],
     confidence: float,
+    times: int,
 ) -> Confirmation | None:
-    """What the trials so far establish, in the direction that says more; None without an arm of each kind."""
+    """What the trials so far establish; None without an arm of each kind.
+
+    Both directions are judged together. The rates are those of the one that shows more by itself.
+
+    Args:
+        arms: that can be tested.
+        tallies: of the confirming trials at each mix.
+        environments: the address of each.
+        confidence: of the bisection.
+        times: how often it is looked at most, which share the risk.
+    """
     backgrounds = [side for side in dict.fromkeys(arm.background for arm in arms) if _complete(arms, side)]
     if not backgrounds:
         return None
-    background = min(backgrounds, key=lambda side: (contrast(arms, tallies, side), side != BAD))
-    p_value = contrast(arms, tallies, background)
-    own = [arm for arm in arms if arm.background == background]
-    passing = max((tallies.get(arm.point, Tally()) for arm in own if not arm.fails), key=_rate)
-    failing = min((tallies.get(arm.point, Tally()) for arm in own if arm.fails), key=_rate)
-    # Two directions are looked at, LOOKS times each.
-    limit = (1 - confidence) / (LOOKS * len(backgrounds))
+    shown = min(backgrounds, key=lambda side: (contrast(arms, tallies, [side]), side != BAD))
+    p_value = contrast(arms, tallies, backgrounds)
+    good, bad = _rates(arms, tallies, shown)
     return Confirmation(
-        good=clopper_pearson(passing.failures, passing.counted),
-        bad=clopper_pearson(failing.failures, failing.counted),
-        background=background,
+        good=good,
+        bad=bad,
+        background=shown,
         p_value=p_value,
         arms=tuple(
             Arm(
@@ -95,8 +109,35 @@ def conclude(
             for arm in arms
             for tally in [tallies.get(arm.point, Tally())]
         ),
-        confirmed=p_value <= limit,
+        confirmed=p_value <= (1 - confidence) / times,
+        other=next((_rates(arms, tallies, side) for side in backgrounds if side != shown), None),
     )
+
+
+def disagreement(found: Confirmation, confidence: float) -> str:
+    """Why the other direction shows something else, beyond what chance explains; empty where it does not."""
+    if found.other is None:
+        return ""
+    (good, bad), side = found.other, GOOD if found.background == BAD else BAD
+    alpha = 1 - confidence
+    if fisher_greater(good.k, good.n, found.good.k, found.good.n) <= alpha:
+        return f"something else of the {side} side fails as well"
+    if fisher_greater(found.bad.k, found.bad.n, bad.k, bad.n) > alpha:
+        return ""
+    needs = fisher_greater(bad.k, bad.n, good.k, good.n) > alpha
+    return f"it {'needs' if needs else 'fails more often beside'} something else of the {found.background} side"
+
+
+def _rates(arms: Sequence[Planned], tallies: Mapping[Levels, Tally], side: str) -> tuple[Interval, Interval]:
+    """Of the passing arm that fails most, and of the failing one that fails least."""
+    good = max(_tallies(arms, tallies, side, fails=False), key=_rate)
+    bad = min(_tallies(arms, tallies, side, fails=True), key=_rate)
+    return clopper_pearson(good.failures, good.counted), clopper_pearson(bad.failures, bad.counted)
+
+
+def _tallies(arms: Sequence[Planned], tallies: Mapping[Levels, Tally], side: str, *, fails: bool) -> list[Tally]:
+    own = [arm for arm in arms if arm.background == side and arm.fails is fails]
+    return [tallies.get(arm.point, Tally()) for arm in own]
 
 
 def _complete(arms: Sequence[Planned], background: str) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from bisect_env.bisection.batches import Batches, Place
-from bisect_env.bisection.confirming import first_look
+from bisect_env.bisection.confirming import looks
 from bisect_env.bisection.driver import suspects
 from bisect_env.bisection.ends import FIRST
 from bisect_env.bisection.lookups import released
@@ -83,7 +83,9 @@ def _points(factors: tuple[Factor, ...]) -> tuple[Levels, ...]:
 
 def _expected(factors: int, confidence: float) -> _Expected:
     """Of the whole bisection without the walk along versions, whose length only its trials tell."""
-    fixed = 2 * FIRST / RATE + 4 * first_look(RATE, None)
+    directions = min(2, max(1, factors))
+    arms = 2 * directions
+    fixed = 2 * FIRST / RATE + arms * looks(RATE, arms, directions, None)[0]
     if factors < 2:
         return _Expected(fixed, fixed, min(2, 2 * factors))
     world = FactorWorld(factors, 1, RATE, FALSE_RATE, BUILD_IN_TRIALS, 1.0)

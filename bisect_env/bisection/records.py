@@ -179,10 +179,13 @@ class Confirmation:
     background: str
     """``bad`` or ``good``: where the rest was held."""
     p_value: float
-    """One-sided, exact: a difference at least as large by chance alone."""
+    """One-sided, exact: a difference at least as large by chance alone, in both directions together."""
     arms: tuple[Arm, ...]
     """All of them, the other direction included."""
     confirmed: bool
+    other: tuple[Interval, Interval] | None = None
+    """The good and the bad rate with the rest at the other side, where both could be tested; ``p_value`` is of both
+    directions together then."""
 
 
 @dataclass(frozen=True)
@@ -268,6 +271,11 @@ class Finding:
     trials: int = 0
     builds: int = 0
     seconds: float = 0.0
+    second_versions: VersionRange | None = None
+    """Of a pair, those of the other one, with the first one at the first bad version of :attr:`versions`."""
+    perhaps_with: tuple[Factor, ...] = ()
+    """The culprit is needed for certain, and perhaps one of these too: no mix that can be tested tells. They were at
+    their bad level throughout."""
 
 
 @dataclass(frozen=True)

@@ -122,10 +122,11 @@ def _confirmed(confirmation: Confirmation | None) -> list[Part]:
         _column("fail (95 % interval)", rows, lambda row: interval(row[2])),
     )
     chance = "below 0.0001" if confirmation.p_value < 1e-4 else f"{confirmation.p_value:.2g}"
+    both = ", both directions together" if confirmation.other is not None else ""
     said = "The trials took turns, and none of them was seen by the search. A difference at least this large by chance"
     return [
         Grid(columns, ("expected",)),
-        Words(f"{said} alone: p = {chance} (exact, one-sided).".replace("p = below", "p below")),
+        Words(f"{said} alone: p = {chance} (exact, one-sided{both}).".replace("p = below", "p below")),
     ]
 
 

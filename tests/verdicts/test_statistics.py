@@ -15,6 +15,7 @@ from bisect_env.verdicts.statistics import (
     quartiles,
     ratio_interval,
     signed_rank_interval,
+    stratified_greater,
     upper_bound,
 )
 
@@ -89,6 +90,58 @@ def test_one_more_failing_control_never_lowers_the_p_value(k1: int, good1: int, 
     assert fisher_greater(k1, k1 + good1, k0 + 1, k0 + good0 + 1) >= p_value - 1e-12
     if good0:
         assert fisher_greater(k1, k1 + good1, k0 + 1, k0 + good0) >= p_value - 1e-12
+
+
+TABLE = st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 4), st.integers(0, 4)).map(
+    lambda t: (t[0], t[0] + t[1], t[2], t[2] + t[3])
+)
+
+
+@given(TABLE, TABLE)
+def test_two_strata_are_the_share_of_relabelings_of_both(
+    one: tuple[int, int, int, int], other: tuple[int, int, int, int]
+) -> None:
+    def splits(k1: int, n1: int, k0: int, n0: int) -> list[int]:
+        pooled = [True] * (k1 + k0) + [False] * (n1 + n0 - k1 - k0)
+        return [sum(pooled[i] for i in chosen) for chosen in combinations(range(len(pooled)), n1)]
+
+    ways = [a + b for a in splits(*one) for b in splits(*other)]
+    brute = sum(way >= one[0] + other[0] for way in ways) / len(ways)
+    assert stratified_greater((one, other)) == pytest.approx(brute)
+    assert stratified_greater((one,)) == pytest.approx(fisher_greater(*one))
+
+
+@given(TABLE, st.integers(0, 6), st.integers(0, 6))
+def test_a_stratum_without_a_failure_or_with_nothing_else_changes_nothing(
+    table: tuple[int, int, int, int], n1: int, n0: int
+) -> None:
+    alone = stratified_greater((table,))
+    assert stratified_greater((table, (0, n1, 0, n0))) == pytest.approx(alone)
+    assert stratified_greater(((n1, n1, n0, n0), table)) == pytest.approx(alone)
+
+
+@pytest.mark.parametrize("rates", [(0.1, 0.9), (0.5, 0.5), (0.0, 0.3), (0.02, 0.98)])
+def test_equal_rates_in_each_stratum_are_found_different_no_more_often_than_said(rates: tuple[float, float]) -> None:
+    n = 5
+    for limit in (0.05, 0.0167):
+        found = 0.0
+        for counts in product(range(n + 1), repeat=4):
+            tables = ((counts[0], n, counts[1], n), (counts[2], n, counts[3], n))
+            if stratified_greater(tables) <= limit:
+                found += (
+                    binomial(counts[0], n, rates[0])
+                    * binomial(counts[1], n, rates[0])
+                    * binomial(counts[2], n, rates[1])
+                    * binomial(counts[3], n, rates[1])
+                )
+        assert found <= limit
+
+
+def test_two_directions_together_need_half_of_the_trials() -> None:
+    assert stratified_greater(((3, 3, 0, 3), (3, 3, 0, 3))) == pytest.approx(1 / 400)
+    assert fisher_greater(3, 3, 0, 3) == pytest.approx(1 / 20)
+    with pytest.raises(ValueError, match="3 of 2"):
+        stratified_greater(((3, 2, 0, 1),))
 
 
 def test_quartiles() -> None:
