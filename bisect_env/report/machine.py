@@ -75,9 +75,9 @@ def _cell(row: Row, max_race_rate: float) -> dict[str, Any]:
         "requirements": list(row.cell.request.requirements),
         "recommended": recommended(row, max_race_rate),
         "verdict": {"text": verdict.text, **asdict(verdict)},
-        "environment": _environment(row.lock) if row.lock is not None else None,
+        "environment": environment(row.lock) if row.lock is not None else None,
         "versions": versions,
-        "trials": [_trial(sample) for sample in row.samples],
+        "trials": [trial(sample) for sample in row.samples],
     }
 
 
@@ -108,7 +108,8 @@ def _interval(found: Interval | None) -> dict[str, Any] | None:
     return asdict(found) if found is not None else None
 
 
-def _environment(lock: Lock) -> dict[str, Any]:
+def environment(lock: Lock) -> dict[str, Any]:
+    """What an environment is built from."""
     return {
         "address": lock.address,
         "lock_sha256": hashlib.sha256(lock.text.encode()).hexdigest(),
@@ -122,7 +123,8 @@ def _environment(lock: Lock) -> dict[str, Any]:
     }
 
 
-def _trial(sample: Sample) -> dict[str, Any]:
+def trial(sample: Sample) -> dict[str, Any]:
+    """One trial, without its output and tracebacks."""
     record = sample.record
     return {
         "id": record.id,
