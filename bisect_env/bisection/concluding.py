@@ -19,7 +19,7 @@ from bisect_env.bisection.records import (
 )
 from bisect_env.bisection.stages import Course
 from bisect_env.search.records import Tally
-from bisect_env.snapshots.factors import Factor, Kind
+from bisect_env.snapshots.factors import Factor, Kind, shown
 from bisect_env.verdicts.records import percent
 from bisect_env.verdicts.statistics import clopper_pearson, fisher_greater, upper_bound
 
@@ -73,9 +73,8 @@ def _answer(course: Course, why_open: str) -> Answer:
         return Answer.RANGE
     if course.blame.pair:
         return Answer.PAIR
-    found = (*course.ranges, *([] if course.commits is None else [course.commits]))
-    several = [each for each in found if len(each.candidates) > 1]
-    return Answer.RANGE if several else Answer.CULPRIT
+    left = [found.candidates for found in course.ranges] + ([course.commits.candidates] if course.commits else [])
+    return Answer.RANGE if any(len(candidates) > 1 for candidates in left) else Answer.CULPRIT
 
 
 def _sentence(course: Course, answer: Answer, why_open: str) -> str:
@@ -167,9 +166,8 @@ def _versions(found: VersionRange, find_fix: bool) -> str:
 
 
 def _change(factor: Factor) -> str:
-    absent = {Kind.VARIABLE: "not set", Kind.CONDITION: "not set"}.get(factor.kind, "absent")
     name = "the compile cache" if factor.kind is Kind.CACHE else factor.name
-    return f"{name} {factor.good or absent} -> {factor.bad or absent}"
+    return f"{name} {shown(factor.good, factor.kind)} -> {shown(factor.bad, factor.kind)}"
 
 
 def _open(course: Course, why_open: str) -> str:

@@ -10,8 +10,10 @@ from bisect_env.environments.requirements import lines_of
 from bisect_env.matrix.cells import Condition
 from bisect_env.report import pieces
 from bisect_env.report.bisection_words import (
+    UNSET,
     change,
     counted,
+    held,
     lasting,
     level,
     members,
@@ -166,7 +168,7 @@ def _pins(locks: tuple[str, str] | None) -> list[tuple[str, str, str]]:
 def _pairs(sides: tuple[Sequence[tuple[str, str]], Sequence[tuple[str, str]]]) -> list[tuple[str, str, str]]:
     good, bad = dict(sides[0]), dict(sides[1])
     names = sorted(name for name in good.keys() | bad.keys() if good.get(name) != bad.get(name))
-    return [(name, good.get(name, "unset"), bad.get(name, "unset")) for name in names]
+    return [(name, good.get(name, UNSET), bad.get(name, UNSET)) for name in names]
 
 
 def _written(condition: Condition) -> list[tuple[str, str]]:
@@ -219,7 +221,7 @@ def _cleared(found: Finding) -> list[Part]:
 
 
 def _held(found: Finding) -> list[Part]:
-    return [Points(tuple(f"{item.name} {level(item.good)} -> {level(item.bad)}: {item.why}" for item in found.held))]
+    return [Points(tuple(map(held, found.held)))]
 
 
 def _skipped(found: Finding) -> list[Part]:

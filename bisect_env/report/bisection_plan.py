@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect_env.bisection.records import Plan
 from bisect_env.engine.disk import size
 from bisect_env.report import pieces
-from bisect_env.report.bisection_words import change, counted, lasting, level, members, point
+from bisect_env.report.bisection_words import change, counted, held, lasting, level, members, point
 from bisect_env.report.grid import Column
 from bisect_env.report.pieces import Grid, Points, Section, Words
 from bisect_env.report.rows import cut
@@ -24,7 +24,6 @@ def describe(plan: Plan, fmt: str = "text", width: int = 100) -> str:
     )
     groups = [(factor, members(factor)) for factor in factors if len(factor.members) > 1]
     together = tuple(f"{factor.name} {change(factor)}, and with it {along}" for factor, along in groups)
-    held = tuple(f"{item.name} {level(item.good)} -> {level(item.bad)}: {item.why}" for item in plan.held)
     lost = tuple(
         f"{point(each.point, [factor.name for factor in factors])}: {cut(each.reason, 300)}"
         for each in plan.unresolvable
@@ -34,7 +33,9 @@ def describe(plan: Plan, fmt: str = "text", width: int = 100) -> str:
         Section(
             "Pinned to each other, so they move together (and are split when they are to blame)", (Points(together),)
         ),
-        Section("Held: differs, cannot be changed here, and will not be cleared", (Points(held),)),
+        Section(
+            "Held: differs, cannot be changed here, and will not be cleared", (Points(tuple(map(held, plan.held))),)
+        ),
         Section("Mixes without an environment, which the search goes round", (Points(lost),)),
         Section("Notes", (Points(plan.notes),)),
         Section("", (Words(_expected(plan)),)),

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from bisect_env.bisection.records import BAD, GOOD, Levels, Observation, Stage
 from bisect_env.matrix.urls import names_secret
 from bisect_env.report.rows import cut
-from bisect_env.snapshots.factors import Factor, Kind
+from bisect_env.snapshots.factors import NOT_THERE, Factor, Held, Kind, shown
+from bisect_env.snapshots.surroundings import ALLOCATION
 from bisect_env.verdicts.records import percent
 
 NAMED = 3
 """Factors of a mixed environment that are named; more are counted."""
-HIDDEN, UNSET = "***", "unset"
+HIDDEN, UNSET = "***", NOT_THERE[Kind.VARIABLE]
 VERSION = 60
 """Most characters of a level."""
 
@@ -39,9 +40,15 @@ def lasting(seconds: float) -> str:
 
 def level(text: str | None, kind: Kind | None = None) -> str:
     """One side of a difference; None is what is not there."""
-    if text is not None:
-        return cut(text, VERSION) or '""'
-    return {Kind.VARIABLE: UNSET, Kind.DISTRIBUTION: "not installed"}.get(kind, "unknown") if kind else "absent"
+    if text is None and kind is None:
+        return "absent"
+    return cut(shown(text, kind or Kind.DISTRIBUTION), VERSION)
+
+
+def held(each: Held) -> str:
+    """What differs and is held, with its two sides and why."""
+    kind = Kind.VARIABLE if each.name in ALLOCATION else None
+    return f"{each.name} {level(each.good, kind)} -> {level(each.bad, kind)}: {each.why}"
 
 
 def value(name: str, text: str) -> str:

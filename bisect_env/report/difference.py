@@ -9,12 +9,11 @@ from textwrap import wrap
 from typing import Any
 
 from bisect_env.report.grid import Column, draw
-from bisect_env.snapshots.factors import Change, Difference, Factor, Held
+from bisect_env.snapshots.factors import Change, Difference, Factor, Held, shown
 from bisect_env.snapshots.records import Snapshot
 
 MOST = 3
 """Members of a group that the table names; all are in the list below it."""
-ABSENT = "-"
 SCHEMA = 1
 """Grows when a key is renamed, removed or changes its meaning; not when one is added."""
 WIDTH = 118
@@ -65,8 +64,8 @@ def _table(factors: Sequence[Factor]) -> str:
         [
             Column("factor", tuple(factor.name for factor in factors)),
             Column("kind", tuple(factor.kind.value for factor in factors)),
-            Column("good", tuple(_level(factor.good) for factor in factors)),
-            Column("bad", tuple(_level(factor.bad) for factor in factors)),
+            Column("good", tuple(shown(factor.good, factor.kind) for factor in factors)),
+            Column("bad", tuple(shown(factor.bad, factor.kind) for factor in factors)),
             Column("with", tuple(_with(factor) for factor in factors)),
         ],
         "simple",
@@ -95,10 +94,6 @@ def _held(held: Iterable[Held]) -> list[str]:
     for each in held:
         by_reason.setdefault(each.why, []).append(_change(Change(each.name, each.good, each.bad)))
     return [f"{', '.join(names)}: {why}" for why, names in by_reason.items()]
-
-
-def _level(level: str | None) -> str:
-    return ABSENT if level is None else level
 
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:

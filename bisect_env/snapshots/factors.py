@@ -31,6 +31,21 @@ class Kind(StrEnum):
     """How trials run: threads, the reproducer's own options. Of no snapshot, but of what a bisection is asked."""
 
 
+NOT_THERE = {
+    Kind.DISTRIBUTION: "not installed",
+    Kind.PYTHON: "not known",
+    Kind.VARIABLE: "not set",
+    Kind.CACHE: "absent",
+    Kind.CONDITION: "not set",
+}
+"""How a level is written that a side does not have."""
+
+
+def shown(level: str | None, kind: Kind) -> str:
+    """A level for people: what is not there says so, and an empty value is one."""
+    return NOT_THERE[kind] if level is None else level or '""'
+
+
 @dataclass(frozen=True)
 class Factor:
     """One thing that differs, with its two levels."""

@@ -37,7 +37,7 @@ bad:  host:ssh gpu3 (bisect-env snapshot)
 factor           kind          good           bad             with
 ---------------  ------------  -------------  --------------  -----------------------------------------------
 torch            distribution  2.8.0 (cu128)  2.11.0 (cu130)  triton, nvidia-cublas, nvidia-cudnn and 1 more
-OMP_NUM_THREADS  variable      -              8
+OMP_NUM_THREADS  variable      not set        8
 
 Move together, since no environment can have them at different levels:
   torch: torch 2.8.0 -> 2.11.0, triton 3.4.0 -> 3.6.0, nvidia-cublas 13.0 (bad only), nvidia-cudnn 13.0 (bad only),
