@@ -54,6 +54,8 @@ class Rules:
     """Threaded trials of the candidate; None: the fewest that can pass. More of them allow for some bad ones."""
     budget_seconds: float | None = None
     """Time for the whole gate; None: no limit."""
+    pairs: int | None = None
+    """Pairs of timed rounds; None: as many as the noise at the start asks for."""
 
     def __post_init__(self) -> None:
         if not (0 < self.max_race_rate < 1 and 0.5 <= self.confidence < 1):
@@ -65,8 +67,8 @@ class Rules:
                 f"a candidate equal to the baseline could not pass: throughput at least {self.min_throughput}, "
                 f"memory at most {self.max_memory}"
             )
-        if self.trials is not None and self.trials < 1:
-            raise ValueError(f"{self.trials} trials measure nothing")
+        if min(self.trials or 1, self.pairs or 1) < 1 or 0 in (self.trials, self.pairs):
+            raise ValueError(f"{self.trials} trials and {self.pairs} pairs measure nothing")
 
 
 @dataclass(frozen=True)
