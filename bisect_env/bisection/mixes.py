@@ -181,12 +181,13 @@ class Mixes:
     def _condition(self, chosen: Mapping[str, str]) -> Condition:
         good, bad = self.specification.condition_good.as_dict(), self.specification.condition_bad.as_dict()
         values: dict[str, Scalar] = {name: value for name, value in good.items() if bad.get(name) == value}
-        for factor in (*self._of(Kind.CONDITION), *self._of(Kind.CACHE)):
+        for factor in self._of(Kind.CONDITION):
             side = bad if chosen.get(factor.name, GOOD) == BAD else good
             if factor.name in side:
                 values[factor.name] = side[factor.name]
-            elif factor.kind is Kind.CACHE:
-                values["cache"] = (factor.bad if side is bad else factor.good) or COLD
+        # Of the snapshots, where the conditions have the same state on both sides.
+        for factor in self._of(Kind.CACHE):
+            values["cache"] = (factor.bad if chosen.get(factor.name, GOOD) == BAD else factor.good) or COLD
         return Condition.of(values)
 
     def _of(self, kind: Kind) -> Iterator[Factor]:

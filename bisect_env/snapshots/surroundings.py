@@ -13,7 +13,8 @@ VARIABLE = re.compile(r"(TORCH|TRITON|CUDA|NCCL|PYTORCH|OMP)[A-Z0-9_]*")
 """Environment variables that are suspects."""
 ALLOCATION = frozenset({"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"})
 """Say which of a host's GPUs are used: each host has its own."""
-CACHE = "compile cache"
+CACHE = "cache"
+"""The state of the compile cache, by the name that it has as a condition of trials."""
 COLD, WARM = "cold", "warm"
 
 _PLACE = re.compile(r"\w*_(DIR|PATH|HOME|ROOT|FILE|FOLDER|IFNAME|HCA|PORT|ADDR|HOST)|CUDA_(HOME|PATH)\w*")
@@ -81,7 +82,7 @@ def cache(good: Snapshot, bad: Snapshot) -> tuple[Change | None, Change | None]:
         return Change(CACHE, one, other), None
     if (good.cache.entries, good.cache.bytes) == (bad.cache.entries, bad.cache.bytes):
         return None, None
-    return None, Change("compile cache's content", _size(good.cache), _size(bad.cache))
+    return None, Change("cache's content", _size(good.cache), _size(bad.cache))
 
 
 def _size(found: CompileCache) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,7 +45,8 @@ def everywhere(factor: Factor) -> dict[str, str]:
 @pytest.mark.parametrize("kind", list(Kind))
 @pytest.mark.parametrize("side", ["good", "bad"])
 def test_what_a_side_does_not_have(kind: Kind, side: str) -> None:
-    factor = replace(Factor("THING", kind, "3", "3", ()), **{side: None})
+    good, bad = (None, "3") if side == "good" else ("3", None)
+    factor = Factor("THING", kind, good, bad, ())
     assert change(factor) == (f"{WORDS[kind]} -> 3" if side == "good" else f"3 -> {WORDS[kind]}")
     for where, text in everywhere(factor).items():
         flat = " ".join(text.split())
