@@ -242,7 +242,7 @@ class _Run:
         specification, place = self._specification, self._place
         if want.stage is Stage.COMMITS:
             return lookups.commits(want, specification, place.uv.simple, place.settings.root)
-        return lookups.versions(want, specification, place.uv.simple)
+        return lookups.versions(want, specification, place.uv.simple, lookups.pythons_of(self._mixes))
 
     def _within_budget(self, want: Trials) -> int:
         most = self._specification.budget.trials

@@ -73,6 +73,8 @@ class Candidates:
     """Of commits, the first line of each message."""
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
+    unusable: tuple[tuple[str, str], ...] = ()
+    """Of the versions between, those that are known not to install here, and why: they need not be resolved."""
 
 
 @dataclass(frozen=True)

@@ -3,41 +3,72 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from bisect_env.bisection import commits as repositories
 from bisect_env.bisection import releases
 from bisect_env.bisection.log import Candidates
-from bisect_env.bisection.records import Specification
+from bisect_env.bisection.mixes import Mixes, levels
+from bisect_env.bisection.records import BAD, Specification
 from bisect_env.bisection.versions import Versions
 from bisect_env.bisection.wants import Lookup
+from bisect_env.environments import interpreters
 from bisect_env.environments.index import SimpleIndex
+from bisect_env.environments.records import Interpreter
 from bisect_env.errors import BadInput
 
 CLONES = "repositories"
 
 
-def versions(want: Lookup, specification: Specification, simple: SimpleIndex) -> Candidates:
-    """The released versions between the two levels.
+def versions(
+    want: Lookup, specification: Specification, simple: SimpleIndex, pythons: Sequence[Interpreter]
+) -> Candidates:
+    """The released versions between the two levels, and which of them no Python of the bisection can have.
 
     Raises:
         InfrastructureError: the index does not answer.
     """
     try:
-        found = released(want.distribution, want.good, want.bad, specification, simple)
+        found = released(want.distribution, want.good, want.bad, specification, simple, pythons)
     except ValueError as error:
         return Candidates(want.stage, want.distribution, (want.good, want.bad), notes=(str(error),))
     names = tuple(step.version for step in found.steps)
-    return Candidates(want.stage, want.distribution, names, notes=found.notes)
+    unusable = tuple((step.version, step.unusable) for step in found.steps if step.unusable)
+    reasons: dict[str, list[str]] = {}
+    for version, why in unusable:
+        reasons.setdefault(why, []).append(version)
+    notes = [f"{want.distribution} {', '.join(own)} cannot be tried here: {why}" for why, own in reasons.items()]
+    return Candidates(want.stage, want.distribution, names, notes=(*found.notes, *notes), unusable=unusable)
 
 
-def released(distribution: str, good: str, bad: str, specification: Specification, simple: SimpleIndex) -> Versions:
+def released(
+    distribution: str,
+    good: str,
+    bad: str,
+    specification: Specification,
+    simple: SimpleIndex,
+    pythons: Sequence[Interpreter] = (),
+) -> Versions:
     """The versions between two, as the specification asks for them.
 
     Raises:
         As :func:`releases.between`.
     """
-    return releases.between(distribution, good, bad, specification.index, simple, prereleases=specification.prereleases)
+    prereleases = specification.prereleases
+    return releases.between(distribution, good, bad, specification.index, simple, pythons, prereleases=prereleases)
+
+
+def pythons_of(mixes: Mixes) -> tuple[Interpreter, ...]:
+    """The Pythons that the mixes of a bisection can have: one, or two where it is a suspect itself.
+
+    None, where one of them is not on this host: then nothing is known of what fits it.
+    """
+    every = levels({factor.name: BAD for factor in mixes.factors})
+    requests = dict.fromkeys(mixes.cell(end).request.python for end in (levels({}), every))
+    found = [interpreters.find(request) for request in requests]
+    known = [each for each in found if isinstance(each, Interpreter)]
+    return tuple(known) if len(known) == len(found) else ()
 
 
 def commits(want: Lookup, specification: Specification, simple: SimpleIndex, root: Path) -> Candidates:

@@ -29,14 +29,14 @@ def between(
     bad: str,
     index: IndexChoice,
     simple: SimpleIndex,
-    interpreter: Interpreter | None = None,
+    pythons: Sequence[Interpreter] = (),
     *,
     prereleases: bool = False,
 ) -> Versions:
     """The line of versions from ``good`` to ``bad`` through what the index has, with the days of their uploads.
 
     Of torch a note tells the steps that change its CUDA variant along with the version, where no label tells it.
-    With an ``interpreter`` the versions of which no file fits it say so: they need not be resolved to be skipped.
+    Versions of which no file fits any of the ``pythons`` say so: they need not be resolved to be skipped.
 
     Raises InfrastructureError when the index does not answer, ValueError when an end is no version.
     """
@@ -44,11 +44,14 @@ def between(
     if distribution == "torch":
         found = replace(found, notes=(*found.notes, *_rebuilt(found.steps, MetadataSource(simple, index))))
     files = simple.files(distribution, index)
-    if interpreter is None or isinstance(files, Unavailable):
+    if not pythons or isinstance(files, Unavailable) or len(found.steps) < 2:
         return found
-    tags = frozenset(tags_of(interpreter))
-    inner = [replace(step, unusable=_unusable(files, step.version, interpreter, tags)) for step in found.steps[1:-1]]
-    return replace(found, steps=(found.steps[0], *inner, found.steps[-1])) if len(found.steps) > 1 else found
+    known = [(python, frozenset(tags_of(python))) for python in pythons]
+    inner = []
+    for step in found.steps[1:-1]:
+        reasons = [_unusable(files, step.version, python, tags) for python, tags in known]
+        inner.append(replace(step, unusable=reasons[0] if all(reasons) else ""))
+    return replace(found, steps=(found.steps[0], *inner, found.steps[-1]))
 
 
 def variant_in(requires: Sequence[str]) -> str | None:
@@ -97,9 +100,9 @@ def _unusable(files: Sequence[File], version: str, interpreter: Interpreter, tag
     own = [file for file in files if _same(file.version, version)]
     fitting = [file for file in own if _python_fits(file, interpreter)]
     if own and not fitting:
-        return f"{version} requires Python {own[0].requires_python}, not {interpreter.version}"
+        return f"it requires Python {own[0].requires_python}, not {interpreter.version}"
     if own and not any(not file.wheel or _tags(file) & tags for file in fitting):
-        return f"{version} has no wheel for Python {interpreter.version} on {interpreter.platform}, and no source"
+        return f"it has no wheel for Python {interpreter.version} on {interpreter.platform}, and no source"
     return ""
 
 
