@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from bisect_env.cli.common import root_option, say, stored
+from bisect_env.engine.past import design_of
 from bisect_env.engine.results import Result
 from bisect_env.environments.records import Lock, Unavailable
 from bisect_env.errors import BadInput
@@ -15,8 +16,6 @@ from bisect_env.report import show
 from bisect_env.store.cells import Match
 from bisect_env.store.database import Store
 from bisect_env.store.trials import StoredTrial
-from bisect_env.trials.records import Outcome, Side
-from bisect_env.verdicts.looks import Design
 from bisect_env.verdicts.verdict import judge, without_environment
 
 MOST = 20
@@ -75,7 +74,8 @@ def _cell(store: Store, key: str) -> str:
     every = store.trials_of_cell(key)
     samples = _counted(store, key, lock, every)
     failed = store.unavailable(key, lock.address if lock else None)
-    verdict = without_environment(failed) if failed else judge(samples, _design(store, samples))
+    run = store.run(samples[-1].run_id) if samples else None
+    verdict = without_environment(failed) if failed else judge(samples, design_of(run, samples))
     environment = store.environment(lock.address) if lock else None
     return show.cell(Result(cell, verdict, lock, samples), environment, earlier=len(every) - len(samples))
 
@@ -87,13 +87,3 @@ def _counted(store: Store, key: str, lock: Lock | None, every: Sequence[StoredTr
     last = every[-1].record
     devices = frozenset(device.name for device in last.devices)
     return tuple(store.trials(key, lock.address, last.reproducer, devices))
-
-
-def _design(store: Store, samples: Sequence[StoredTrial]) -> Design:
-    """The plan of the run that measured last: to take an unfinished cell for a finished one would be a further look."""
-    run = store.run(samples[-1].run_id) if samples else None
-    if run is not None and run.trials:
-        return Design(run.trials, run.controls, solo=run.solo, stop_early=run.stop_early)
-    sides = [sample.record.side for sample in samples if sample.record.outcome is not Outcome.INFRA]
-    solo = sides.count(Side.SOLO)
-    return Design(max(1, sides.count(Side.THREADS)), sides.count(Side.SERIAL), solo=solo)
