@@ -44,7 +44,7 @@ BETWEEN = 1.4395 - 0.1257
 to 1.8 times, so that the noise is never taken for less than it is, but by chance."""
 
 Session = Sequence[tuple[float, float]]
-"""Pairs of one start of both: tokens a second of the baseline's round, and of the candidate's beside it."""
+"""Pairs of one start of both: tokens a second of the candidate's round, and of the baseline's beside it."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Judged:
 
 def units(sessions: Sequence[Session]) -> list[float]:
     """Log ratio of candidate to baseline of each session that has any pair whose values are positive and finite."""
-    logs = [[log(own) - log(other) for other, own in each if 0 < own < inf and 0 < other < inf] for each in sessions]
+    logs = [[log(own) - log(other) for own, other in each if 0 < own < inf and 0 < other < inf] for each in sessions]
     return [_bounds(each, 0.9)[0] for each in logs if each]
 
 
@@ -133,8 +133,9 @@ def _bounds(values: Sequence[float], confidence: float) -> tuple[float, float | 
     """Centre of symmetric values, and its one-sided lower and upper bound, each at the confidence.
 
     As :func:`~bisect_env.verdicts.statistics.signed_rank_interval`, which is exact; but beyond MOST_RANKED values,
-    where that one turns to Student's interval, by the normal approximation of the signed-rank statistic (Hollander, Wolfe &
-    Chicken, Nonparametric Statistical Methods, 3.1): a machine that stalls now and then is not normal at any number.
+    where that one turns to Student's interval, by the normal approximation of the signed-rank statistic (Hollander,
+    Wolfe & Chicken, Nonparametric Statistical Methods, 3.1): a machine that stalls now and then is not normal at any
+    number.
     """
     if len(values) <= MOST_RANKED:
         found = signed_rank_interval([(exp(value), 1.0) for value in values], 2 * confidence - 1)

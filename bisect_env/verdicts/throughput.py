@@ -45,8 +45,7 @@ def throughput(
         low, middle, high = quartiles([rate for _, rate in found])
         return Throughput(middle, low, high, len(found), warmed=True)
     low, middle, high = quartiles([rate for _, rate in measured])
-    beside = dict(_rates(reference))
-    ratio = ratio_interval([(rate, beside[block]) for block, rate in measured if block in beside], confidence)
+    ratio = ratio_interval(_of_blocks(measured, _rates(reference)), confidence)
     return Throughput(middle, low, high, len(measured), *(ratio or (None, None, None)))
 
 
@@ -59,6 +58,19 @@ def rates(own: Sides) -> tuple[float, ...]:
     if rounds:
         return tuple(_rate(each) for session in rounds.values() for each in session)
     return tuple(rate for _, rate in _rates(own))
+
+
+def sessions(own: Sides, reference: Sides) -> tuple[tuple[tuple[float, float], ...], ...]:
+    """Tokens a second of both, pairs that were measured beside each other: those of one session of rounds together.
+
+    Where nothing was timed in rounds, the pairs are those of the threaded trials, each a session by itself.
+    """
+    rounds = _rounds(own)
+    if rounds:
+        return tuple(_by_session(rounds, _rounds(reference)).values())
+    runs = sorted({sample.run_id for sample in own.threads})
+    sides = [[_rates(side, run) for side in (own, reference)] for run in runs]
+    return tuple((pair,) for measured, beside in sides for pair in _of_blocks(measured, beside))
 
 
 def was_warmed(record: TrialRecord) -> bool:
@@ -74,16 +86,28 @@ def _of_rounds(
 ) -> Throughput:
     measured = [_rate(each) for session in rounds.values() for each in session]
     low, middle, high = quartiles(measured)
-    pairs = [
-        (_rate(each), _rate(_nearest(each, reference[session])))
-        for session, found in rounds.items()
-        if session in reference
-        for each in found
-    ]
+    pairs = [pair for found in _by_session(rounds, reference).values() for pair in found]
     ratio, ratio_low, ratio_high = signed_rank_interval(pairs, confidence) or (None, None, None)
     used = [sample.record for sample in own.rounds if _session(sample) in rounds and sample.record.rounds]
     warmed = any(was_warmed(record) for record in used)
     return Throughput(middle, low, high, len(measured), ratio, ratio_low, ratio_high, warmed, len(rounds))
+
+
+def _by_session(
+    rounds: Mapping[Session, Sequence[Round]], reference: Mapping[Session, Sequence[Round]]
+) -> dict[Session, tuple[tuple[float, float], ...]]:
+    return {
+        session: tuple((_rate(each), _rate(_nearest(each, reference[session]))) for each in found)
+        for session, found in rounds.items()
+        if session in reference
+    }
+
+
+def _of_blocks(
+    measured: Sequence[tuple[int, float]], reference: Sequence[tuple[int, float]]
+) -> list[tuple[float, float]]:
+    beside = dict(reference)
+    return [(rate, beside[block]) for block, rate in measured if block in beside]
 
 
 def _rounds(sides: Sides | None) -> dict[Session, list[Round]]:
@@ -126,11 +150,14 @@ def _usable(value: float) -> bool:
     return isfinite(value) and value > 0
 
 
-def _rates(sides: Sides | None) -> list[tuple[int, float]]:
-    """Block and tokens a second of each clean threaded trial that measured any, with nothing else beside it."""
+def _rates(sides: Sides | None, run: str | None = None) -> list[tuple[int, float]]:
+    """Block and tokens a second of each clean threaded trial that measured any, with nothing else beside it.
+
+    Those of all runs, or of one.
+    """
     measured = [
         (sample.block, sample.record.tokens_per_second)
         for sample in (sides.threads if sides else ())
-        if sample.record.outcome is Outcome.CLEAN and sample.record.at_once == 1
+        if sample.record.outcome is Outcome.CLEAN and sample.record.at_once == 1 and run in (None, sample.run_id)
     ]
     return [(block, rate) for block, rate in measured if rate is not None and _usable(rate)]
