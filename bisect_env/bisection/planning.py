@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, median
 
 from bisect_env.bisection.batches import Batches, Place
 from bisect_env.bisection.confirming import looks
@@ -18,13 +18,18 @@ from bisect_env.environments.records import Lock
 from bisect_env.errors import InfrastructureError
 from bisect_env.search.simulated_subsets import FactorWorld, simulate_factors
 from bisect_env.snapshots.factors import Factor, Kind
+from bisect_env.store.database import Store
 from bisect_env.trials import reproducers
+from bisect_env.trials.records import Side
+from bisect_env.verdicts.samples import counts
 
 RATE, FALSE_RATE = 0.3, 0.0
 """Of failures, assumed: nothing is known of them before the first trial."""
 MOST_RUNS, LEAST_RUNS = 40, 8
 """Simulated: a mean within a tenth or so for few factors. With many a run takes a second or two."""
 BUILD_IN_TRIALS = 2.0
+LATEST = 50
+"""Trials and builds by which the time is expected."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,7 @@ def plan(specification: Specification, place: Place) -> Plan:
     locks = {lock.address: lock for _, lock in resolved.values() if isinstance(lock, Lock)}
     missing = [lock for address, lock in locks.items() if building.find(address, lock, place.settings.root) is None]
     expected = _expected(len(factors), specification.confidence)
+    builds = expected.environments * (len(missing) / len(locks) if locks else 1.0)
     versions, notes = _versions(factors, specification, place)
     return Plan(
         factors=factors,
@@ -65,11 +71,21 @@ def plan(specification: Specification, place: Place) -> Plan:
         trials=expected.trials,
         trials_95=expected.trials_95,
         environments=expected.environments,
-        seconds=None,
+        seconds=_seconds(expected.trials / specification.at_once, builds, reproducer.content_hash, place.store),
         download_bytes=download_bytes(missing),
         versions=versions,
         notes=(*specification.difference.notes, *notes),
     )
+
+
+def _seconds(trials: float, builds: float, reproducer: str, store: Store) -> float | None:
+    """By the medians of what trials of this reproducer, and builds, took here last; None where the store has none."""
+    latest = [sample.record for sample in store.latest(reproducer, Side.THREADS, LATEST)]
+    measured = [record.seconds for record in latest if counts(record)]
+    built = store.build_seconds(LATEST)
+    if not measured or (builds and not built):
+        return None
+    return trials * median(measured) + (builds * median(built) if builds else 0.0)
 
 
 def _points(factors: tuple[Factor, ...]) -> tuple[Levels, ...]:

@@ -127,6 +127,8 @@ class Observation:
     """Ids in the store."""
     off_pin: bool = False
     """The mix overrides an exact pin between distributions."""
+    built_in: float | None = None
+    """Seconds that the environment took to build, whenever and for whatever that was; None where it is not known."""
 
     @property
     def counted(self) -> int:
@@ -301,7 +303,7 @@ class Plan:
     """95th percentile of the same."""
     environments: float
     seconds: float | None
-    """Expected, by what trials and builds took here; None where the store has neither."""
+    """Expected, by what trials of this reproducer and builds took here; None where the store does not tell."""
     download_bytes: int | None
     versions: tuple[tuple[str, int], ...] = ()
     """Distribution and how many of its released versions lie between the two sides."""

@@ -56,6 +56,11 @@ class Environments(Connection):
         rows = self._read("SELECT body FROM environments WHERE address = ?", (address,))
         return decode(Environment, rows[0][0]) if rows else None
 
+    def build_seconds(self, most: int) -> list[float]:
+        """How long the environments took that were built last, the latest first, of up to ``most``."""
+        query = "SELECT seconds FROM environments ORDER BY stored DESC LIMIT ?"
+        return [float(seconds) for (seconds,) in self._read(query, (most,))]
+
     def put_unavailable(self, cell_key: str, address: str | None, reason: Unavailable) -> None:
         """Keep why a cell has no environment that works: its build or its import failed."""
         row = (cell_key, address or "", reason.reason.value, time.time(), encode(reason))

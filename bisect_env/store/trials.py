@@ -11,7 +11,7 @@ from typing import Any
 from bisect_env.errors import InfrastructureError
 from bisect_env.store.codec import decode, encode
 from bisect_env.store.connection import Connection
-from bisect_env.trials.records import TrialRecord
+from bisect_env.trials.records import Side, TrialRecord
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,15 @@ class Trials(Connection):
             " GROUP BY reproducer ORDER BY max(started) DESC"
         )
         return [name for (name,) in self._read(query, (cell_key, environment_address))]
+
+    def latest(self, reproducer_hash: str, side: Side, most: int) -> list[StoredTrial]:
+        """Of one side of a reproducer, in any cell, the trials that came last, the latest first, of up to ``most``."""
+        rows = self._read(
+            f"SELECT {_COLUMNS} FROM trials WHERE reproducer = ? AND side = ? AND superseded = 0"  # noqa: S608
+            " ORDER BY seq DESC LIMIT ?",
+            (reproducer_hash, side.value, most),
+        )
+        return [_stored(row) for row in rows]
 
     def trial(self, trial_id: str) -> StoredTrial | None:
         """The trial with this whole id, superseded or not."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bisect_env.bisection.planning import plan
+from bisect_env.bisection.records import Budget
 from bisect_env.store.database import Store
-from tests.bisection.world import Bisections
+from tests.bisection.world import Bisections, Rules
 
 
 def test_a_plan_resolves_and_runs_nothing(bisections: Bisections) -> None:
@@ -27,4 +30,24 @@ def test_a_plan_resolves_and_runs_nothing(bisections: Bisections) -> None:
     assert dict(planned.versions) == {"alpha": 1, "beta": 0, "gamma": 2}
     assert 10 < planned.trials <= planned.trials_95 and planned.environments >= 2
     assert planned.download_bytes is not None and planned.download_bytes > 0
+    assert planned.seconds is None, "nothing was built or tried yet"
     assert not (bisections.root / "environments").exists()
+
+
+def test_time_is_expected_by_what_trials_and_builds_took(bisections: Bisections) -> None:
+    for name in ("alpha", "beta"):
+        bisections.offer(name, "1.0", "2.0")
+    rules: Rules = [{"when": {"alpha": ">=2"}, "rate": 1.0, "says": "race"}]
+    sides = ({"alpha": "1.0", "beta": "1.0"}, {"alpha": "2.0", "beta": "2.0"})
+    asked = bisections.specification(*sides, rules)
+    found = bisections.found(replace(asked, budget=Budget(trials=8)))
+    each = sorted(seen.trial_seconds for seen in found.observations if seen.trial_seconds is not None)
+    with Store(bisections.root / "store.sqlite") as store:
+        planned = plan(asked, bisections.place(store))
+        halved = plan(replace(asked, at_once=2), bisections.place(store))
+        another = replace(asked, reproducer=replace(asked.reproducer, command=("python", "-B", "trial.py")))
+        assert plan(another, bisections.place(store)).seconds is None, "no trial of it is known"
+    assert planned.seconds is not None and halved.seconds is not None
+    assert planned.trials * each[0] * 0.5 < planned.seconds, "at least the trials"
+    assert planned.seconds < planned.trials * each[-1] * 2 + planned.environments * 10
+    assert halved.seconds < planned.seconds

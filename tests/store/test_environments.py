@@ -71,3 +71,10 @@ def test_credentials_in_messages_do_not_reach_the_file(store: Store) -> None:
     assert "https://****@idx/simple" in str(store.lock("key"))
     for path in store.path.parent.iterdir():
         assert b"s3cret" not in path.read_bytes()
+
+
+def test_how_long_the_last_builds_took(store: Store) -> None:
+    assert store.build_seconds(5) == []
+    for number in range(4):
+        store.put_environment(environment(f"{number}" * 8), float(number))
+    assert store.build_seconds(2) == [3.0, 2.0]

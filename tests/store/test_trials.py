@@ -50,6 +50,17 @@ def test_trials_come_back_whole_and_in_the_order_they_started(store: Store, run_
     assert store.trial("t") is None
 
 
+def test_the_latest_of_a_reproducer_wherever_they_ran(store: Store, run_id: str) -> None:
+    for number in range(5):
+        store.put_trial(trial(f"t{number}", address=f"{number}" * 8), f"cell {number}", run_id, 0, "hash")
+    store.put_trial(trial("alone", side=Side.SERIAL), KEY, run_id, 0, "hash")
+    store.put_trial(trial("other"), KEY, run_id, 0, "another version of it")
+    assert [stored.record.id for stored in store.latest("hash", Side.THREADS, 3)] == ["t4", "t3", "t2"]
+    store.retire(["cell 4"])
+    assert [stored.record.id for stored in store.latest("hash", Side.THREADS, 2)] == ["t3", "t2"]
+    assert store.latest("nothing", Side.THREADS, 3) == []
+
+
 def test_cell_environment_and_reproducer_are_never_pooled(store: Store, run_id: str) -> None:
     store.put_trial(trial("t1"), KEY, run_id, 0, "hash")
     store.put_trial(trial("t2"), KEY, run_id, 0, "another version of it")
