@@ -35,6 +35,7 @@ SUSPECTS = 8
 SIGNATURE = 300
 """Most characters of a failure's text."""
 FORMATS = ("text", "markdown")
+EVERY_BATCH = "Every batch"
 
 Item = TypeVar("Item")
 
@@ -239,7 +240,7 @@ def _effort(found: Finding) -> list[Part]:
     took = f"{counted(found.trials, 'trial')}, {counted(found.builds, 'environment')} built, {lasting(found.seconds)}"
     where = f"bisection {found.id}; `bisect-env bisect log {found.id}` has every batch, `bisect-env show ID` a trial"
     lines = [batch_line(seen) for seen in found.observations]
-    return [Words(f"{took}; {where}."), Verbatim("Every batch", "\n".join(lines), long=True)]
+    return [Words(f"{took}; {where}."), Verbatim(EVERY_BATCH, "\n".join(lines), long=True)]
 
 
 def batch_line(seen: Observation, names: Sequence[str] = ()) -> str:

@@ -44,6 +44,13 @@ def sections(result: GateResult) -> list[Section]:
         Section("", tuple(_head(result))),
         Section("Question by question", (_table(result.lines), Facts(_sentences(result.lines)))),
         Section("What it would take to decide", (Facts(_more(result.lines)),)),
+        *background(result),
+    ]
+
+
+def background(result: GateResult) -> list[Section]:
+    """What stands behind the answers, and what to do about a failure."""
+    return [
         Section("Find what made it fail", (Verbatim("", result.bisect_command, "sh"),)),
         Section("What changes", tuple(_changes(result))),
         Section("Held: differs, cannot be changed here, is not tested", (Points(_held(result)),)),
