@@ -11,7 +11,9 @@ _QUERY = re.compile(
     re.IGNORECASE,
 )
 """Ends at quotes and backslashes, which a URL has encoded: what follows them belongs to the text around it."""
-_VARIABLE = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_KEY|PRIVATE_KEY|AUTH(?!OR)", re.IGNORECASE)
+_VARIABLE = re.compile(
+    r"TOKEN(?!IZER)|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_KEY|PRIVATE_KEY|AUTH(?!OR)", re.IGNORECASE
+)
 _SHORTEST = 4
 """Characters below which a value is not looked for: it could be part of any word."""
 

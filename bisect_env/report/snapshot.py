@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect_env.report.grid import Column
 from bisect_env.report.pieces import Facts, Grid, Points, Section, Words
 from bisect_env.report.pieces import text as drawn
-from bisect_env.snapshots.records import Distribution, Snapshot
+from bisect_env.snapshots.records import Distribution, Library, Snapshot
 
 _UNKNOWN = "not known"
 
@@ -19,6 +19,7 @@ def text(snapshot: Snapshot, width: int) -> str:
             Section("Distributions", (_distributions(snapshot.distributions),)),
             Section("Requirements that are no exact version", (Points(snapshot.ranges),)),
             Section("Environment variables", (Facts(snapshot.variables or ()),)),
+            Section("Libraries that the process has loaded", (_libraries(snapshot.libraries or ()),)),
             Section("Could not be read", (Points(unread),)),
             Section("Not covered", (Points(snapshot.missing),)),
         ],
@@ -37,18 +38,41 @@ def _heading(snapshot: Snapshot) -> str:
 
 def _facts(snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
     gpus = {model: snapshot.gpus.count(model) for model in snapshot.gpus}
-    cache = snapshot.cache
-    return (
-        ("Python", snapshot.python or _UNKNOWN),
-        ("platform", snapshot.platform or _UNKNOWN),
-        ("torch's variant", snapshot.cuda or _UNKNOWN),
-        ("driver", snapshot.driver or _UNKNOWN),
-        ("GPUs", ", ".join(f"{count} x {model}" for model, count in gpus.items()) or _UNKNOWN),
-        ("variables", _UNKNOWN if snapshot.variables is None else f"{len(snapshot.variables)} that matter are set"),
+    cache, variables, libraries = snapshot.cache, snapshot.variables, snapshot.libraries
+    told = (
+        ("Python", "python", snapshot.python),
+        ("platform", "platform", snapshot.platform),
+        ("torch's variant", "torch", snapshot.cuda),
+        ("driver", "driver", snapshot.driver),
+        ("GPUs", "gpus", ", ".join(f"{count} x {model}" for model, count in gpus.items())),
+        ("variables", "variables", None if variables is None else f"{len(variables)} that matter are set"),
         (
             "compile cache",
-            _UNKNOWN if cache is None else f"{cache.entries} entries, {cache.bytes / 1e6:.1f} MB in {cache.path}",
+            "cache",
+            None if cache is None else f"{cache.entries} entries, {cache.bytes / 1e6:.1f} MB in {cache.path}",
         ),
+        ("environment", "venv", snapshot.venv),
+        ("libraries", "libraries", None if libraries is None else f"{len(libraries)} of torch and CUDA are loaded"),
+        ("distributions", "distributions", str(len(snapshot.distributions))),
+    )
+    # A file tells none of it: what it has is said above, and "where" would be the same word in every line.
+    return tuple((name, _told(value, part, snapshot)) for name, part, value in told if snapshot.seen or _of_any(part))
+
+
+def _of_any(part: str) -> bool:
+    return part not in ("venv", "libraries", "distributions")
+
+
+def _told(value: str | None, part: str, snapshot: Snapshot) -> str:
+    return f"{value or _UNKNOWN}{f'  ({snapshot.where(part)})' if value and snapshot.seen else ''}"
+
+
+def _libraries(found: tuple[Library, ...]) -> Grid:
+    return Grid(
+        (
+            Column("name", tuple(each.name for each in found)),
+            Column("path", tuple(each.path for each in found)),
+        )
     )
 
 

@@ -1,54 +1,41 @@
-"""What can differ between two hosts, captured by the host's own Python: distributions, variables, GPUs, compile cache.
+"""What can differ between two hosts, captured by the host's own Python, or by that of a process which runs there.
 
 Standard library alone, for any Python 3.8 or later: :func:`program` is one text for a host that has nothing else.
-Nothing is imported from the packages that are looked at, and credentials do not leave the host.
+Nothing is imported from the packages that are looked at, nothing is written, and credentials do not leave the host.
 """
 
 from __future__ import annotations
 
-import getpass
-import importlib.metadata
-import importlib.util
 import json
 import os
 import platform
-import re
-import shutil
 import signal
-import stat
 import subprocess
 import sys
-import sysconfig
-import tempfile
-import time
-from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Dict  # noqa: UP035 - Python 3.8 evaluates the alias below
+from typing import Any, Dict, Mapping  # noqa: UP035 - Python 3.8 evaluates the alias below
 
-from bisect_env.matrix.urls import has_credentials, names_secret, secret_values, stripped, without_credentials
+from bisect_env.snapshots import host_parts, interpreter_parts, process_parts
 
-NEEDS = ("bisect_env.matrix.urls", "bisect_env.snapshots.capture")
+NEEDS = (
+    "bisect_env.matrix.urls",
+    "bisect_env.snapshots.interpreter_parts",
+    "bisect_env.snapshots.host_parts",
+    "bisect_env.snapshots.process_parts",
+    "bisect_env.snapshots.capture",
+)
+"""In the order in which they import each other."""
 FORMAT = 1
-"""Version of the document."""
+"""Version of the document. A key that is added does not change it."""
 KEY = "bisect_env_capture"
 MARK = "bisect-env-capture"
 """Lines of :func:`begin` and :func:`end` stand around the document: a login's greetings do not confuse its reader."""
-
-VARIABLES = (
-    "TORCH*", "PYTORCH*", "TRITON*", "INDUCTOR*", "AOT_*", "CUDA*", "CUBLAS*", "CUDNN*", "NVIDIA*", "NCCL*", "GLOO_*",
-    "UCX_*", "NVTE_*", "XLA_*", "OMP_*", "KMP_*", "GOMP_*", "MKL_*", "OPENBLAS*", "NUMEXPR*", "FLASH*", "HF_*",
-    "HUGGING*", "TRANSFORMERS*", "ACCELERATE*", "DEEPSPEED*", "VLLM_*", "TOKENIZERS_*", "SAFETENSORS_*", "MALLOC_*",
-    "GLIBC_TUNABLES", "LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHON*", "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS",
-)  # fmt: skip
-"""Those that can change what torch does. What only names a place (HOME, VIRTUAL_ENV) differs always."""
-
-MOST_FILES = 500_000
-"""Of a compile cache: what lies beyond is not counted, and the document says so."""
-SCAN_SECONDS = 20.0
-PATIENCE = 20.0
-"""Seconds nvidia-smi may take: it waits for a driver that hangs."""
-_OWNED = re.compile(r"(?:.*/)?([^/]+?)-([^/-]+?)(?:-py[\d.]+)?\.(?:dist-info|egg-info)(?:/.*)?")
-_TOLD = re.compile(r"^(__version__|cuda|hip)\b[^=\n]*=\s*(?:'([^'\n]*)'|\"([^\"\n]*)\"|None)", re.MULTILINE)
+PROCESS, SHELL, UNKNOWN = "process", "shell", "unknown"
+"""Where a part of the document was seen: in the process that was asked for, in what the shell gave, or neither."""
+_STARTS = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CONDA_PREFIX",
+           "PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONNOUSERSITE", "PYTHONSAFEPATH")  # fmt: skip
+"""Variables of a process that decide where its interpreter finds packages. No other is given to a second one: a preload
+library or a coverage hook would write its files."""
 
 Document = Dict[str, Any]  # noqa: UP006
 
@@ -63,226 +50,151 @@ def end() -> str:
     return f"-----END {MARK}-----"
 
 
-def program(limit: float) -> str:
+def program(limit: float, pid: int = 0) -> str:
     """The program to send: ``python3 - < PROGRAM`` prints the document and ends after ``limit`` seconds at the latest.
 
-    A Python older than 3.8, Python 2 included, says so instead of failing at the syntax.
+    With ``pid`` the document is that of this process. A Python older than 3.8, Python 2 included, says so instead of
+    failing at the syntax.
     """
     sources = {"bisect_env": "", "bisect_env.matrix": "", "bisect_env.snapshots": ""}
     packages = Path(__file__).parents[2]
     for name in NEEDS:
         sources[name] = (packages / (name.replace(".", "/") + ".py")).read_text(encoding="utf-8")
+    return _text(sources, f"main({limit!r}, SOURCES, {pid!r})")
+
+
+def _text(sources: Mapping[str, str], call: str) -> str:
+    """Modules and what is called of this one, in lines no longer than a terminal takes in one piece, none blank."""
     listed = "\n".join(
         f"({name!r},\n" + "\n".join(ascii(line) for line in text.splitlines(keepends=True) or [""]) + "),"
         for name, text in sources.items()
     )
-    # No line is longer than a terminal takes in one piece, and none is blank.
     return f"""\
 # What can differ between two hosts, as JSON:  ssh HOST python3 - < THIS > host.json   (bisect-env reads it)
 import sys
 import types
+sys.dont_write_bytecode = True
 if sys.version_info < (3, 8): sys.exit("bisect-env: %s is Python %s; 3.8 or later is needed: name the one of the environment to be captured" % (sys.executable, sys.version.split()[0]))
 
 SOURCES = [
 {listed}
 ]
-for name, text in SOURCES: sys.modules[name] = types.ModuleType(name); exec(compile(text, name, "exec"), sys.modules[name].__dict__)
+for name, text in SOURCES:
+    module = sys.modules[name] = types.ModuleType(name)
+    exec(compile(text, name, "exec"), module.__dict__)
+    parent, _, last = name.rpartition(".")
+    if parent: setattr(sys.modules[parent], last, module)
 
-sys.exit(sys.modules["bisect_env.snapshots.capture"].main({limit!r}))
+sys.exit(sys.modules["bisect_env.snapshots.capture"].{call})
 """  # noqa: E501
 
 
-def main(limit: float) -> int:
+def main(limit: float, sources: list[tuple[str, str]], pid: int = 0) -> int:
     """The program: prints the document between its marks."""
-    if hasattr(signal, "alarm"):
-        # Whoever asked may be gone, and its kill does not reach through ssh.
-        signal.alarm(max(1, int(limit)))
-    text = json.dumps(capture(), indent=1)
-    sys.stdout.write(f"\n{begin()}\n{text}\n{end()}\n")
-    sys.stdout.flush()
+    _end_after(limit)
+    try:
+        document = _of_process(pid, limit, dict(sources)) if pid else _of_shell()
+    except process_parts.Unseen as error:
+        document = {"problem": {"found": error.found, "wanted": error.wanted}}
+    _print({KEY: FORMAT, **document})
     return 0
 
 
-def capture() -> Document:
-    """The document: what :mod:`bisect_env.snapshots.forms.captured` reads."""
-    found, unread = _installed()
-    driver, gpus = _gpus()
-    folder = _cache_folder()
+def interpreter_main(limit: float) -> int:
+    """What a second interpreter is started for: prints what it knows of itself."""
+    _end_after(limit)
+    _print(interpreter_parts.interpreter())
+    return 0
+
+
+def _end_after(limit: float) -> None:
+    if hasattr(signal, "alarm"):
+        # Whoever asked may be gone, and its kill does not reach through ssh.
+        signal.alarm(max(1, int(limit)))
+
+
+def _print(document: Document) -> None:
+    sys.stdout.write(f"\n{begin()}\n{json.dumps(document, indent=1)}\n{end()}\n")
+    sys.stdout.flush()
+
+
+def _of_shell() -> Document:
+    """What :mod:`bisect_env.snapshots.forms.captured` reads, of the interpreter and the variables that this one has."""
+    driver, gpus = host_parts.gpus()
+    found = interpreter_parts.interpreter()
+    parts = ["python", "platform", "distributions", "torch", "venv", "variables", "cache"]
     return {
-        KEY: FORMAT,
-        "python": platform.python_version(),
-        "implementation": sys.implementation.name,
-        "executable": sys.executable,
-        "platform": sysconfig.get_platform(),
+        **found,
         "system": platform.platform(),
-        "distributions": found + _of_conda(found),
-        "unread": unread,
-        "torch": _torch(),
         "driver": driver,
         "gpus": gpus,
-        "variables": _variables(),
-        "cache": _scan(folder, MOST_FILES, SCAN_SECONDS),
+        "variables": host_parts.variables(os.environ),
+        "cache": host_parts.cache(os.environ),
+        "libraries": None,
+        "seen": {**dict.fromkeys(parts, SHELL), **_seen_gpus(driver, gpus)},
+        "remarks": _other_venv(os.environ, found, "the shell's"),
     }
 
 
-def _folders() -> list[str]:
-    """Where this interpreter finds packages, without the folder that the program happened to be started in."""
-    return sys.path[1:] if sys.path[:1] == [""] else list(sys.path)
+def _seen_gpus(driver: str | None, gpus: list[str]) -> dict[str, str]:
+    return {"driver": SHELL if driver else UNKNOWN, "gpus": SHELL if gpus else UNKNOWN}
 
 
-def _installed() -> tuple[list[Document], list[Document]]:
-    """What can be imported, and what could not be read. Of a distribution in several folders the first counts."""
-    found: dict[str, Document] = {}
-    unread = []
-    for distribution in importlib.metadata.distributions(path=_folders()):
-        try:
-            metadata = distribution.metadata
-            name, version = metadata["Name"], metadata["Version"]
-            if not name or not version:
-                raise ValueError("its metadata has no name or no version")
-            entry: Document = {
-                "name": _normalised(name),
-                "version": version,
-                "source": "",
-                "editable": False,
-                "manager": "pip",
-            }
-            entry.update(_source(distribution.read_text("direct_url.json")))
-            if (distribution.read_text("INSTALLER") or "").strip() == "conda":
-                entry["manager"] = "conda"
-        except Exception as error:  # noqa: BLE001 - whatever a broken installation raises, it is listed
-            place = str(getattr(distribution, "_path", "") or "a distribution")
-            unread.append({"path": place, "why": without_credentials(f"{type(error).__name__}: {error}")})
-            continue
-        found.setdefault(entry["name"], entry)
-    return [found[name] for name in sorted(found)], unread
+def _other_venv(given: Mapping[str, str], found: Document, whose: str) -> list[str]:
+    """An environment is activated, and the interpreter belongs to another one: what is imported is the latter's."""
+    active = given.get("VIRTUAL_ENV") or given.get("CONDA_PREFIX")
+    if not active or os.path.realpath(active) == os.path.realpath(found["venv"] or ""):
+        return []
+    return [f"Activated is {active} by {whose} variables, but the interpreter is {found['executable']}."]
 
 
-def _normalised(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+def _of_process(pid: int, limit: float, sources: Mapping[str, str]) -> Document:
+    process = process_parts.process(pid)
+    given = process.variables or {}
+    found = _asked(process, limit, sources)
+    driver, gpus = host_parts.gpus()
+    # A service may have a /tmp of its own: its cache is counted as it sees it, where that is allowed.
+    root = process.root if os.access(process.root + "/", os.R_OK | os.X_OK) else ""
+    cache = None if process.variables is None else host_parts.cache(given, process.owner, root)
+    own = PROCESS if process.checked else UNKNOWN
+    told = UNKNOWN if process.variables is None else PROCESS
+    seen = {**dict.fromkeys(("python", "platform", "distributions", "torch", "venv"), own), "variables": told}
+    seen.update(cache=told, libraries=UNKNOWN if process.libraries is None else PROCESS, **_seen_gpus(driver, gpus))
+    remarks = [*process.remarks, *_other_venv(given, found, "the process's")]
+    return {
+        **found,
+        "system": platform.platform(),
+        "driver": driver,
+        "gpus": gpus,
+        "variables": None if process.variables is None else host_parts.variables(given),
+        "cache": cache,
+        "libraries": process.libraries,
+        "seen": seen,
+        "remarks": remarks,
+    }
 
 
-def _source(told: str | None) -> Document:
-    """Of direct_url.json (PEP 610): where it was installed from, when that was no index."""
-    if not told:
-        return {}
-    direct = json.loads(told)
-    url = str(direct["url"])
-    url = stripped(url) if has_credentials(url) else url
-    if "vcs_info" in direct:
-        url = f"{direct['vcs_info']['vcs']}+{url}@{direct['vcs_info']['commit_id']}"
-    if direct.get("subdirectory"):
-        url += f"#subdirectory={direct['subdirectory']}"
-    return {"source": url, "editable": bool(direct.get("dir_info", {}).get("editable"))}
-
-
-def _of_conda(found: list[Document]) -> list[Document]:
-    """What conda says it installed and Python does not see: no Python package, or one that pip has replaced since.
-
-    What it installed and Python sees gets its build: of one version conda has several.
-    """
-    seen = {(entry["name"], entry["version"]): entry for entry in found}
-    for path in sorted(Path(sys.prefix, "conda-meta").glob("*.json")):
-        try:
-            told = json.loads(path.read_text(encoding="utf-8"))
-            own = (_normalised(told["name"]), str(told["version"]))
-            build, matches = str(told["build"]), (_OWNED.fullmatch(file) for file in told["files"] if "-info" in file)
-            owned = {(_normalised(match[1]), match[2]) for match in matches if match} or {own}
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            continue
-        for pin in sorted(owned):
-            entry = seen.setdefault(pin, {"name": pin[0], "version": pin[1], "source": "", "editable": False})
-            entry.update(manager="conda", build=build)
-    here = {id(entry) for entry in found}
-    return [entry for entry in seen.values() if id(entry) not in here]
-
-
-def _torch() -> Document | None:
-    """What torch was built for, as its version.py has it: importing it takes seconds, and may touch a GPU."""
-    for folder in _folders():
-        path = Path(folder, "torch", "version.py")
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, ValueError):
-            continue
-        told = {match[1]: match[2] or match[3] for match in _TOLD.finditer(text)}
-        return {"version": told.get("__version__"), "cuda": told.get("cuda"), "hip": told.get("hip")}
-    return None
-
-
-def _gpus() -> tuple[str | None, list[str]]:
-    """The driver's version and the model of each GPU; nothing where there is none, or none that answers."""
-    tool = shutil.which("nvidia-smi")
-    if tool is not None:
-        try:
-            told = subprocess.run(
-                [tool, "--query-gpu=driver_version,name", "--format=csv,noheader"],
-                stdin=subprocess.DEVNULL,  # The rest of this program may still be there.
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                timeout=PATIENCE,
-                check=True,
-            ).stdout.decode("utf-8", "replace")
-            rows = [line.partition(", ") for line in told.splitlines() if ", " in line]
-            if rows:
-                return rows[0][0].strip(), [row[2].strip() for row in rows]
-        except (OSError, subprocess.SubprocessError):
-            pass
-    driver = re.search(r"Kernel Module[^\n]*?\s(\d+\.\d[\d.]*)", _text(Path("/proc/driver/nvidia/version")))
-    models = []
-    for path in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
-        model = re.search(r"^Model:\s*(.+)$", _text(path), re.MULTILINE)
-        models += [model[1].strip()] if model else []
-    return driver[1] if driver else None, models
-
-
-def _text(path: Path) -> str:
+def _asked(process: process_parts.Process, limit: float, sources: Mapping[str, str]) -> Document:
+    """What the process's interpreter says of itself, started a second time with the variables that it goes by."""
+    seconds = max(1.0, limit - 1.0)
+    given = os.environ if process.variables is None else process.variables
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
-def _variables() -> list[list[str]]:
-    """Name and value of each that matters, by name. Of one that is named like a secret only that it is set."""
-    secrets = secret_values(os.environ)
-    found = []
-    for name, value in sorted(os.environ.items()):
-        if any(fnmatchcase(name, wanted) for wanted in VARIABLES):
-            shown = "***" if names_secret(name) else without_credentials(value)
-            for secret in secrets:
-                shown = shown.replace(secret, "***")
-            found.append([name, shown.encode("utf-8", "replace").decode()])
+        told = subprocess.run(
+            [process.interpreter, "-B", "-"],
+            input=_text(sources, f"interpreter_main({seconds!r})").encode(),
+            capture_output=True,
+            env={name: given[name] for name in _STARTS if name in given},
+            cwd=process.folder,
+            timeout=seconds,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        why = (error.strerror if isinstance(error, OSError) else "") or type(error).__name__
+        raise process_parts.Unseen(f"its interpreter {process.interpreter} cannot be started: {why}", "") from None
+    body = told.stdout.decode("utf-8", "replace").partition(begin())[2].partition(end())[0]
+    if not body:
+        words = told.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+        last = words[0][:300].replace("bisect-env: ", "") if words else f"it ended with status {told.returncode}"
+        raise process_parts.Unseen(f"its interpreter {process.interpreter} does not answer: {last}", "")
+    found: Document = json.loads(body)
     return found
-
-
-def _cache_folder() -> str:
-    """Inductor's cache, by the rules that inductor itself follows."""
-    named = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-    if named:
-        return named
-    try:
-        user = getpass.getuser()
-    except (KeyError, ImportError, OSError):
-        user = f"uid_{os.getuid()}"
-    return str(Path(tempfile.gettempdir(), "torchinductor_" + re.sub(r'[\\/:*?"<>|]', "_", user)))
-
-
-def _scan(folder: str, most: int, seconds: float) -> Document:
-    """Files in the cache and their bytes; ``complete`` is false when a bound ended the counting."""
-    deadline = time.monotonic() + seconds
-    entries = size = 0
-    refused: list[OSError] = []
-    for place, _, names in os.walk(folder, onerror=refused.append):
-        for name in names:
-            try:
-                info = os.lstat(os.path.join(place, name))  # noqa: PTH118 - half a million Paths take seconds
-            except OSError:
-                continue
-            if stat.S_ISREG(info.st_mode):
-                entries, size = entries + 1, size + info.st_size
-        if entries >= most or time.monotonic() > deadline:
-            return {"path": folder, "entries": entries, "bytes": size, "complete": False}
-    # That there is no such folder is an answer: nothing is cached.
-    readable = all(isinstance(error, FileNotFoundError) for error in refused)
-    return {"path": folder, "entries": entries, "bytes": size, "complete": readable}

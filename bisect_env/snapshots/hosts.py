@@ -1,4 +1,4 @@
-"""Asking another host what it has, through any command prefix: ``ssh gpu3``, ``docker exec -i NAME``, and nested ones.
+"""Asking a host what it has, this one or another through any command prefix: ``ssh gpu3``, ``docker exec -i NAME``.
 
 Nothing is quoted for the way there. The prefix gets one more word, ``sh``, whatever number of shells take it apart, and
 all else travels over standard input: a few lines for that shell, with the program for Python inside them. A prefix that
@@ -14,13 +14,13 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
 
-from bisect_env.errors import BadInput, InfrastructureError
-from bisect_env.matrix.urls import names_secret, secret_values, without_credentials
-from bisect_env.snapshots import capture
+from bisect_env.errors import BadInput, BisectEnvError, InfrastructureError
+from bisect_env.snapshots import capture, host_shell, host_words
 
 TIMEOUT = 180.0
 """Seconds for everything: connecting, starting in a container, reading the packages from a slow disk."""
@@ -29,22 +29,26 @@ GRACE = 2.0
 MOST_BYTES = 64 << 20
 """Of an answer: a host with a thousand distributions sends a fifth of a megabyte."""
 
-_WANTED = "a command that runs another one on the host: `ssh gpu3`, `docker exec -i NAME`; `@VENV` last activates one"
+_WANTED = f"{host_words.WANTED}; `@VENV` last activates one"
 _PYTHON = re.compile(r"""(?:^|[\s/'"&;|])python[\d.]*(?:\s+-)?['"\s]*$""")
-_ASSIGNED = re.compile(r"(?P<name>\b[A-Za-z_]\w*)=(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"']+)")
-_PASSED = re.compile(r"(sshpass\s+-p\s*|--?(?:password|passwd|token|secret|api-?key)[=\s]+)(\"[^\"]*\"|'[^']*'|\S+)")
+
+shown = host_words.shown
 
 
 @dataclass(frozen=True)
 class Route:
-    """How a host is reached."""
+    """How a host is reached, and what of it is asked."""
 
-    prefix: tuple[str, ...]
-    """The words of the command."""
+    prefix: tuple[str, ...] = ()
+    """The words of the command; none: this host."""
     venv: str = ""
     """Activated there before Python is looked for: a folder with ``bin/activate``, or a file to be sourced."""
     python: bool = False
     """The prefix ends in a Python: no shell is needed."""
+    interpreter: str = ""
+    """Path of the Python to be asked, instead of the one that is found."""
+    pid: int = 0
+    """The process to be looked at; 0: none."""
 
 
 def route(text: str, origin: str) -> Route:
@@ -53,7 +57,7 @@ def route(text: str, origin: str) -> Route:
     Words are split as a shell does. A last word ``@PLACE`` names what is to be activated.
 
     Raises:
-        BadInput: there is no command in it, or a quote is not closed.
+        BadInput: there is no command in it, a quote is not closed, or a secret stands in it.
     """
     try:
         words = shlex.split(text)
@@ -62,18 +66,29 @@ def route(text: str, origin: str) -> Route:
     venv = words.pop()[1:] if words and words[-1].startswith("@") else ""
     if not words or not words[0]:
         raise BadInput(origin, "", "there is no command", _WANTED)
-    words[0] = os.path.expanduser(words[0])  # noqa: PTH111 - a command's name is no path
-    return Route(tuple(words), venv, _PYTHON.search(text) is not None)
+    return through(words, origin, venv=venv)
 
 
-def shown(text: str) -> str:
-    """A command line, without the secrets that may stand in it."""
+def through(words: Sequence[str], origin: str, venv: str = "", interpreter: str = "", pid: int = 0) -> Route:
+    """The route through a prefix whose words are told apart already; no words: this host.
 
-    def assigned(match: re.Match[str]) -> str:
-        return f"{match['name']}=***" if names_secret(match["name"]) else match[0]
-
-    text = _PASSED.sub(r"\1***", _ASSIGNED.sub(assigned, without_credentials(text)))
-    return _without_own_secrets(text)
+    Raises:
+        BadInput: a secret stands in the words, or they end in a Python and another one is asked for.
+    """
+    text = " ".join(words)
+    if host_words.open_secret(text):
+        wanted = (
+            "it in the environment of this command instead: `sshpass -e`, `docker exec -e NAME` (without a value), "
+            "a kubeconfig, ~/.ssh/config"
+        )
+        found = "a secret in the command: every user of this machine could read it in the list of processes"
+        raise BadInput(origin, "", found, wanted)
+    python = _PYTHON.search(text) is not None
+    if python and (venv or interpreter):
+        found = "the command ends in a Python, and another one is asked for"
+        raise BadInput(origin, "", found, "either the Python, or what is to be activated")
+    first = [os.path.expanduser(word) for word in words[:1]]  # noqa: PTH111 - a command's name is no path
+    return Route((*first, *words[1:]), venv, python, interpreter, pid)
 
 
 def ask(way: Route, origin: str, timeout: float = TIMEOUT) -> str:
@@ -85,14 +100,15 @@ def ask(way: Route, origin: str, timeout: float = TIMEOUT) -> str:
         timeout: seconds; then the command and all that it started here are ended, and what runs there ends itself.
 
     Raises:
-        BadInput: it cannot be started, answers nothing, or fails; with its own last words.
-        InfrastructureError: it did not answer in time.
+        BadInput: it cannot be started, answers nothing, or fails; with its own last words, and what to do.
+        InfrastructureError: it cannot be reached, drops the connection, or did not answer in time.
     """
-    command = list(way.prefix) if way.python else [*way.prefix, "sh"]
-    program = capture.program(timeout)
+    command = [*way.prefix] if way.python else [*way.prefix, "sh"]
+    program = capture.program(timeout, way.pid)
+    given_text = program if way.python else host_shell.lines(program, way.venv, way.interpreter, way.pid)
     # Files, no pipes: a connection that ssh keeps open in the background would hold the end of a pipe for minutes.
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as words:
-        given.write((program if way.python else _for_shell(program, way.venv)).encode())
+        given.write(given_text.encode())
         given.seek(0)
         try:
             process = subprocess.Popen(
@@ -100,25 +116,44 @@ def ask(way: Route, origin: str, timeout: float = TIMEOUT) -> str:
                 stdin=given,
                 stdout=answer,
                 stderr=words,
-                start_new_session=True,  # All that it started can be ended; nothing can ask for a password.
+                env={**os.environ, "SSH_ASKPASS_REQUIRE": "never"},  # No window that waits for a password either.
+                start_new_session=True,  # All that it started can be ended; nothing can ask at the terminal.
             )
         except (OSError, ValueError) as error:
             reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
-            raise BadInput(origin, "", f"{command[0]} cannot be started: {reason}", _WANTED) from None
+            raise BadInput(origin, "", f"{shown(command[0])} cannot be started: {reason}", _WANTED) from None
         try:
             ended = _wait(process, answer, timeout)
         finally:
             _end(process)
-        said = _text(answer)
-        last = _last_words(_text(words)) or _last_words(said)
-    if ended and capture.begin() in said:
+        said, complaints = _text(answer), _text(words)
+    last = host_words.last_words(complaints) or host_words.last_words(said)
+    if not ended:
+        raise InfrastructureError(
+            f"{origin}: no answer within {timeout:g} s{last}\n"
+            "  Does it wait for a password, a confirmation, a host that is down? Try the command by hand, with `true` "
+            "as its last word; `ssh -o BatchMode=yes -o ConnectTimeout=10` asks nothing and gives up soon"
+        )
+    if capture.end() in said:
         return _document(said)
-    if ended:
-        raise BadInput(origin, "", *_silence(process.returncode, last))
-    raise InfrastructureError(
-        f"{origin}: no answer within {timeout:g} s{last}\n"
-        "  Does it wait for a password or a confirmation? Try the command by hand, with `true` as its last word"
-    )
+    if capture.begin() in said:
+        raise InfrastructureError(
+            f"{origin}: the answer ends in its middle (status {process.returncode}){last}\n"
+            "  The connection was dropped, or what ran there was killed. Give the same command again"
+        )
+    raise _failed(command, process.returncode, complaints or said, last, origin)
+
+
+def _failed(command: Sequence[str], status: int, said: str, last: str, origin: str) -> BisectEnvError:
+    if status == 0:
+        return BadInput(origin, "", f"it ended well and answered nothing{last}", host_words.silent(command))
+    failure = None if "bisect-env: " in said else host_words.meaning(said)
+    if failure is None:
+        return BadInput(origin, "", f"it ended with status {status}{last}", _WANTED)
+    found = f"{failure.meaning} (status {status}){last}"
+    if failure.machine:
+        return InfrastructureError(f"{origin}: {found}\n  What to do: {failure.advice}")
+    return BadInput(origin, "", found, failure.advice)
 
 
 def _wait(process: subprocess.Popen[bytes], answer: IO[bytes], timeout: float) -> bool:
@@ -150,53 +185,4 @@ def _text(file: IO[bytes]) -> str:
 
 def _document(said: str) -> str:
     """Without a login's greetings, which may hold anything. Two answers, of two nodes, are the reader's to refuse."""
-    end = said.rfind(capture.end())
-    return said[said.index(capture.begin()) : len(said) if end < 0 else end + len(capture.end())]
-
-
-def _silence(status: int, last: str) -> tuple[str, str]:
-    """What was found and what is wanted, when there was no document."""
-    if status == 0:
-        return f"it ended well and answered nothing{last}", "a command that passes its input on: docker exec -i"
-    return f"it ended with status {status}{last}", _WANTED
-
-
-def _last_words(text: str) -> str:
-    told = _without_own_secrets(without_credentials(text[-4000:]))
-    lines = [line.strip() for line in told.splitlines() if line.strip()]
-    return ": " + " / ".join(line[:300] for line in lines[-2:]) if lines else ""
-
-
-def _without_own_secrets(text: str) -> str:
-    for secret in secret_values(os.environ):
-        text = text.replace(secret, "***")
-    return text
-
-
-def _for_shell(program: str, venv: str) -> str:
-    """For any POSIX shell. The program is an argument: for a here-document shells need a /tmp that can be written."""
-    found = "python=$(command -v python3 || command -v python)"
-    lines = []
-    if venv:
-        home, _, rest = venv.partition("/")
-        place = '"$HOME"/' + shlex.quote(rest) if home == "~" else shlex.quote(venv)
-        lines = [
-            f"venv={place}",
-            '[ -d "$venv" ] && venv="$venv/bin/activate"',
-            'case "$venv" in */*) ;; *) venv="./$venv" ;; esac',
-            _unless('[ -r "$venv" ]', "there is no $venv to activate"),
-            _unless('. "$venv" </dev/null', "$venv could not be activated"),
-        ]
-        # An environment that may be moved does not know in every shell where it is: its own Python does.
-        found = f'if [ -x "${{venv%/*}}/python" ]; then python="${{venv%/*}}/python"; else {found}; fi'
-    lines += [
-        found,
-        _unless('[ -n "$python" ]', "there is no python3 on PATH: end the command with the path of one, or with @VENV"),
-        f'"$python" -c {shlex.quote(program)} </dev/null',
-        "exit $?",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _unless(condition: str, complaint: str) -> str:
-    return f'{condition} || {{ echo "bisect-env: {complaint}" >&2; exit 9; }}'
+    return said[said.index(capture.begin()) : said.rindex(capture.end()) + len(capture.end())]

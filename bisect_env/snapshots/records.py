@@ -6,6 +6,7 @@ import platform
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from packaging.utils import canonicalize_name
 
@@ -47,6 +48,26 @@ class Unread:
     why: str
 
 
+class Seen(StrEnum):
+    """Where a part of a snapshot was seen."""
+
+    PROCESS = "process"
+    """In the running process that was asked for: what it was started with, its interpreter, what it has loaded."""
+    SHELL = "shell"
+    """In what the host gave a command: a login's environment, or an activated one. A job's own may be another one."""
+    UNKNOWN = "unknown"
+    """Nowhere; or, of a part that has a value all the same, on evidence that could not be checked."""
+
+
+@dataclass(frozen=True)
+class Library:
+    """A shared library that a process has loaded."""
+
+    name: str
+    """Of its file: ``libcudart.so.12``."""
+    path: str
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """Everything known that can differ between two environments. None or a sentence in ``missing``: not covered."""
@@ -79,6 +100,17 @@ class Snapshot:
     installed all the same, and its absence is no difference."""
     covered: tuple[str, ...] = ("*",)
     """Which variables ``variables`` would hold if they were set, as patterns (fnmatch); of others nothing is known."""
+    venv: str | None = None
+    """Folder of the virtual or conda environment that the interpreter belongs to; None: none, or not told."""
+    libraries: tuple[Library, ...] | None = None
+    """Those of torch and CUDA that the process has loaded; None: no process was looked at, or it was not allowed."""
+    seen: tuple[tuple[str, Seen], ...] = ()
+    """Name of a part (a field of this record, ``torch`` for its variant) and where it was seen, in the order of
+    reports. A part that is not in it: unknown."""
+
+    def where(self, part: str) -> Seen:
+        """Where a part was seen."""
+        return dict(self.seen).get(part, Seen.UNKNOWN)
 
     def of(self, name: str) -> tuple[Distribution, ...]:
         """The distributions of this name, in any spelling; two when pip and conda disagree."""

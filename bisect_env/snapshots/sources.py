@@ -136,7 +136,7 @@ def _interpreter(path: Path) -> Path | None:
 def _environment(path: Path, origin: str, host: Target | None, timeout: float) -> Snapshot:
     python = _interpreter(path)
     if python is not None:
-        return _captured(hosts.Route((str(python.absolute()), "-"), python=True), origin, host, timeout)
+        return _captured(hosts.Route((str(python.absolute()), "-B", "-"), python=True), origin, host, timeout)
     found = "no environment: there is no bin/python in it" if path.is_dir() else "no folder or interpreter"
     raise BadInput(origin, "", found, "the folder of a virtual environment, or its bin/python")
 

@@ -15,7 +15,7 @@ import pytest
 
 from bisect_env.environments.interpreters import under_pyenv
 from bisect_env.environments.uv import Uv
-from bisect_env.snapshots import capture
+from bisect_env.snapshots import capture, host_parts
 from tests.support.environments import built
 from tests.support.wheels import Wheels
 
@@ -86,12 +86,12 @@ def test_a_cache_is_counted_up_to_a_bound(tmp_path: Path) -> None:
         (tmp_path / str(folder)).mkdir()
         for entry in range(5):
             (tmp_path / str(folder) / str(entry)).write_bytes(b"12")
-    assert capture._scan(str(tmp_path), 100, 10.0)["entries"] == 20
-    bounded = capture._scan(str(tmp_path), 7, 10.0)
+    assert host_parts._scan(str(tmp_path), "", 100, 10.0)["entries"] == 20
+    bounded = host_parts._scan(str(tmp_path), "", 7, 10.0)
     assert bounded["complete"] is False and 7 <= bounded["entries"] < 20
-    assert capture._scan(str(tmp_path), 100, -1.0)["complete"] is False
-    assert capture._scan(str(tmp_path / "none"), 100, 10.0)["complete"] is True
-    assert capture._scan(str(tmp_path / "0" / "0"), 100, 10.0)["complete"] is False  # A file, no folder.
+    assert host_parts._scan(str(tmp_path), "", 100, -1.0)["complete"] is False
+    assert host_parts._scan(str(tmp_path / "none"), "", 100, 10.0)["complete"] is True
+    assert host_parts._scan(str(tmp_path / "0" / "0"), "", 100, 10.0)["complete"] is False  # A file, no folder.
 
 
 def test_secrets_stay_where_they_are(python: Path) -> None:

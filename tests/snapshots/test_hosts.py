@@ -111,8 +111,9 @@ def test_names_with_blanks_and_quotes(venv: Path, tmp_path: Path) -> None:
 
 def test_variables_are_those_of_the_other_side(ssh: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "77")
-    found = asked(f"{ssh} gpu3 env TORCH_LOGS=dynamo HF_TOKEN=hf_geheim")
-    assert found.variables == (("HF_TOKEN", "***"), ("TORCH_LOGS", "dynamo"))
+    found = asked(f"{ssh} gpu3 env TORCH_LOGS=dynamo TOKENIZERS_PARALLELISM=false HF_TOKEN=/etc/token")
+    expected = (("HF_TOKEN", "***"), ("TOKENIZERS_PARALLELISM", "false"), ("TORCH_LOGS", "dynamo"))
+    assert found.variables == expected and found.where("variables") == "shell"
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,8 @@ def test_variables_are_those_of_the_other_side(ssh: str, monkeypatch: pytest.Mon
         ("", "there is no command"),
         ("@/venv", "there is no command"),
         ("ssh 'gpu3", "No closing quotation"),
-        ("sh -c 'echo https://me:geheim@example.com; exit 1'", r"https://\*\*\*@example.com"),
+        ("sh -c 'a=https://me; echo $a:geheim@example.com; exit 1'", r"https://\*\*\*@example.com"),
+        ("sh -c 'echo https://me:geheim@example.com'", "a secret in the command"),
         ("sh -c 'echo hf_geheim >&2; exit 1'", r"status 1: \*\*\*"),
     ],
 )

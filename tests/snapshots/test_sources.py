@@ -251,8 +251,11 @@ def test_no_environment(tmp_path: Path) -> None:
             snapshot(spec)
 
 
-def test_a_hosts_origin_has_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = snapshot("host:env -i HF_TOKEN=geheim OMP_NUM_THREADS=2 sh -c")
+def test_a_hosts_origin_has_no_secret() -> None:
+    with pytest.raises(BadInput, match=r"HF_TOKEN=\*\*\* .*a secret in the command") as error:
+        snapshot("host:env -i HF_TOKEN=geheim OMP_NUM_THREADS=2 sh -c")
+    assert "geheim" not in str(error.value)
+    found = snapshot("host:env -i HF_TOKEN=/run/geheim OMP_NUM_THREADS=2 sh -c")
     assert found.origin == "host:env -i HF_TOKEN=*** OMP_NUM_THREADS=2 sh -c"
     assert "geheim" not in repr(found) and found.variables == (("HF_TOKEN", "***"), ("OMP_NUM_THREADS", "2"))
 

@@ -8,16 +8,19 @@ from typing import Any, TypeVar
 
 from bisect_env.errors import BadInput
 from bisect_env.matrix.urls import without_credentials
-from bisect_env.snapshots import capture
+from bisect_env.snapshots import capture, host_parts
 from bisect_env.snapshots.pieces import Gathering, cuda_of, public, unread, versioned
-from bisect_env.snapshots.records import CompileCache, Distribution, Snapshot, Target, Unread
+from bisect_env.snapshots.records import CompileCache, Distribution, Library, Seen, Snapshot, Target, Unread
 from bisect_env.snapshots.variables import public as public_variables
 
 NAME = "bisect-env snapshot"
+OF_SHELL = "Variables are those that the host gave the capture: a job's own script may set others."
 UNTOLD = (
-    "Variables are those that the host gave the capture: a job's own script may set others.",
     "Of the compile caches only inductor's is counted; triton's own (~/.triton) and CUDA's are not.",
+    "Distributions without a source came from an index: which one, installers do not record.",
 )
+PARTS = ("python", "platform", "torch", "driver", "gpus", "variables", "cache", "venv", "libraries", "distributions")
+"""What a document says of where it was seen, in the order of reports."""
 _KEY = re.compile(rf'"{capture.KEY}"\s*:')
 _WANTED = "the whole output of `bisect-env snapshot --script` as it ran on the host"
 
@@ -36,13 +39,20 @@ def read(text: str, origin: str, host: Target) -> Snapshot:
     if found != capture.FORMAT:
         wanted = f"version {capture.FORMAT}: the same bisect-env on both sides"
         raise BadInput(origin, capture.KEY, f"a document of version {found}", wanted)
+    problem = document.part("problem")
+    if problem is not None:
+        wanted = problem.get("wanted", str) or "--python or --activate with the environment it runs in"
+        raise BadInput(origin, "", public(problem.get("found", str)), wanted)
     gathering = Gathering(origin)
     for place, entry in document.entries("distributions"):
         gathering.add(_distribution(entry), place)
     distributions = gathering.distributions()
     torch = document.part("torch")
     cache = document.part("cache")
-    missing = list(UNTOLD)
+    seen = _seen(document)
+    missing = [public(each) for each in document.texts("remarks", optional=True)]
+    missing += [OF_SHELL] if dict(seen).get("variables", Seen.SHELL) is Seen.SHELL else []
+    missing += UNTOLD
     if cache is not None and not cache.get("complete", bool):
         missing.append(f"The compile cache has more files than were counted: at least {cache.get('entries', int)}.")
     return Snapshot(
@@ -58,7 +68,10 @@ def read(text: str, origin: str, host: Target) -> Snapshot:
         cache=None if cache is None else _cache(cache),
         missing=tuple(missing),
         unread=tuple(_unread(entry) for _, entry in document.entries("unread")),
-        covered=capture.VARIABLES,
+        covered=host_parts.VARIABLES,
+        venv=document.maybe("venv", str),
+        libraries=_libraries(document),
+        seen=seen,
     )
 
 
@@ -112,8 +125,8 @@ class _Document:
             found.append((f"{self._place}{key}[{at}]", _Document(values, self._origin, f"{self._place}{key}[{at}].")))
         return found
 
-    def texts(self, key: str) -> list[str]:
-        values = self.get(key, list)
+    def texts(self, key: str, optional: bool = False) -> list[str]:
+        values = (self.maybe(key, list) or []) if optional else self.get(key, list)
         if not all(isinstance(value, str) for value in values):
             raise self._wrong(key, "list of texts")
         return values
@@ -152,8 +165,23 @@ def _variant(torch: _Document | None) -> str | None:
     return "rocm" + ".".join(hip.split(".")[:2]) if hip else "cpu"
 
 
-def _variables(document: _Document) -> tuple[tuple[str, str], ...]:
-    return public_variables(document.pairs("variables"))
+def _variables(document: _Document) -> tuple[tuple[str, str], ...] | None:
+    """None: a process did not show them."""
+    return None if document.maybe("variables", list) is None else public_variables(document.pairs("variables"))
+
+
+def _libraries(document: _Document) -> tuple[Library, ...] | None:
+    if document.maybe("libraries", list) is None:
+        return None
+    return tuple(Library(name, path) for name, path in document.pairs("libraries"))
+
+
+def _seen(document: _Document) -> tuple[tuple[str, Seen], ...]:
+    """Empty for a document of a bisect-env that did not tell it."""
+    told = document.part("seen")
+    words = {each.value for each in Seen}
+    found = [] if told is None else [(part, told.maybe(part, str)) for part in PARTS]
+    return tuple((part, Seen(word)) for part, word in found if word in words)
 
 
 def _cache(cache: _Document) -> CompileCache:
