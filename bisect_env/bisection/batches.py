@@ -16,7 +16,7 @@ from math import inf
 from pathlib import Path
 
 from bisect_env.bisection import counting
-from bisect_env.bisection.mixes import Mixes
+from bisect_env.bisection.mixes import Mixes, taken_apart
 from bisect_env.bisection.progress import Forward, Reporter
 from bisect_env.bisection.records import Levels, Observation, Stage, Unresolvable
 from bisect_env.engine import judging, prepare
@@ -145,9 +145,11 @@ class Batches:
             place.reporter.batch_started(stage, point, size)
         states = {point: CellState(cell, lock) for point, (cell, lock) in resolved.items()}
         built = self._build([state for state in states.values() if isinstance(state.lock, Lock)])
-        for state in states.values():
+        for point, state in states.items():
             if isinstance(state.lock, Lock):
-                state.environment = self._even_if_broken(state.lock, built[state.lock.address])
+                found = built[state.lock.address]
+                # Pins that were overridden explain an import that fails, so that it says nothing.
+                state.environment = found if taken_apart(point) else self._even_if_broken(state.lock, found)
         able = {point: state for point, state in states.items() if isinstance(state.environment, Environment)}
         place.store.put_cells([state.cell for state in states.values()], self._matrix_name)
         if able:
@@ -246,7 +248,7 @@ class Batches:
         question = self._mixes.specification.question
         told = Counter(counting.verdict(record, question, signature) for record in records)
         shown = Counter(text for record in records for text in counting.signatures(record))
-        skipped = _why_not(state) or counting.untestable(records, told["failure"] + told["pass"])
+        skipped = _why_not(state) or counting.untestable(records, question, told["failure"] + told["pass"])
         environment = state.environment
         fresh = isinstance(environment, Environment) and environment.build_seconds > 0
         return Observation(
@@ -264,6 +266,7 @@ class Batches:
             trial_seconds=sum(record.seconds for record in records) / len(records) if records else None,
             trials=tuple(record.id for record in records),
             off_pin=bool(state.cell.request.overrides),
+            built_in=environment.took or None if isinstance(environment, Environment) else None,
         )
 
 

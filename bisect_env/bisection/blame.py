@@ -43,9 +43,14 @@ class Blame:
     """Of all factors."""
     culprits: tuple[Culprit, ...] = ()
     parts: tuple[Part, ...] = ()
-    """All parts of the group that was taken apart, of several factors where only together they resolve."""
+    """All parts of the group that was taken apart."""
     one_of_several: bool = False
     """No mix tells the culprits apart: one of them is to blame."""
+    perhaps_with: tuple[Factor, ...] = ()
+    """The culprit is needed for certain, and perhaps one of these as well: they are held at bad."""
+    entangled: tuple[Factor, ...] = ()
+    """Factors that do not resolve without each other, and that overriding their pins has told apart: it stands in for
+    every mix of them that does not resolve."""
 
     @property
     def pair(self) -> bool:
@@ -55,12 +60,13 @@ class Blame:
     @property
     def moving(self) -> tuple[str, ...]:
         """Names of the factors that the culprits belong to: the others are held at one side."""
-        return tuple(dict.fromkeys(factor.name for factor in self._factors))
+        factors = [factor for factor, _ in self.parts] or [culprit.factor for culprit in self.culprits]
+        return tuple(dict.fromkeys(factor.name for factor in factors))
 
     def beside(self, background: str, chosen: Mapping[str, str]) -> Levels:
         """The mix with these levels and every factor that has no culprit at one side."""
         rest = {name: background for name in self.names if name not in self.moving}
-        return levels({**rest, **chosen})
+        return levels({**rest, **{factor.name: BAD for factor in self.perhaps_with}, **chosen})
 
     def at_bad(self) -> Chosen:
         """The culprits, and the groups that they were taken out of, as the bad side has them."""
@@ -73,44 +79,79 @@ class Blame:
         restored = {culprit.itself.name for culprit in culprits}
         return apart(self.parts, {part.name for _, part in self.parts} - restored)
 
-    def along(self, culprit: Culprit, level: str) -> Chosen:
-        """The only culprit at a level of its line, ``good`` and ``bad`` for its ends.
+    def along(self, at: Mapping[str, str]) -> Chosen:
+        """The culprits at these levels of their lines, ``good`` and ``bad`` for the ends; at bad where none is given.
 
         What gives a group its name is followed by the others as it requires them. Any other part is moved alone, the
         rest of its group at bad: that breaks pins.
         """
-        if level == BAD:
+        moved = {culprit: at[culprit.itself.name] for culprit in self.culprits if culprit.itself.name in at}
+        moved = {culprit: level for culprit, level in moved.items() if level != BAD}
+        if not moved:
             return self.at_bad()
-        if culprit.part is None or (len(self.moving) == 1 and culprit.part.name == culprit.factor.name):
-            return {culprit.factor.name: level}
-        assert culprit.change is not None, "only a distribution has a line"
-        every = apart(self.parts, {part.name for _, part in self.parts})
-        return {**every, member(culprit.factor.name, culprit.change.name): level}
+        if not self.parts or self._leads_alone:
+            return self.at_bad() | {culprit.factor.name: level for culprit, level in moved.items()}
+        chosen = self.back([culprit for culprit, level in moved.items() if level == GOOD])
+        for culprit, level in moved.items():
+            if level != GOOD:
+                assert culprit.change is not None, "only a distribution has a line"
+                chosen[member(culprit.factor.name, culprit.change.name)] = level
+        return chosen
 
-    def arms(self, low: Chosen, high: Chosen) -> tuple[Planned, ...]:
+    def arms(self, low: Mapping[str, str], high: Mapping[str, str]) -> tuple[Planned, ...]:
         """The environments that confirm it: the culprits at bad and back at good, in both directions.
 
         Args:
-            low: levels of a single culprit on the good side of the smallest difference.
+            low: levels of the culprits that were searched along a line, on the good side of the smallest difference.
             high: on its bad side.
         """
         words = " and ".join(culprit.itself.name for culprit in self.culprits)
-        sides = (BAD, GOOD) if len(self.names) > len(self.moving) else (BAD,)
+        sides = (BAD, GOOD) if len(self.names) > len(self.moving) + len(self.perhaps_with) else (BAD,)
         found: list[Planned] = []
         for side in sides:
             rest = f", everything else at {side}" if len(sides) > 1 else ""
-            found.append(Planned(f"{words} at bad{rest}", side, self.beside(side, high), True))
+            found.append(Planned(f"{words} at bad{rest}", side, self.beside(side, self.along(high)), True))
             if not self.pair:
-                found.append(Planned(f"{words} at good{rest}", side, self.beside(side, low), False))
+                good = self.beside(side, self.with_good(self.culprits, low, high))
+                found.append(Planned(f"{words} at good{rest}", side, good, False))
                 continue
             for culprit in self.culprits:
-                point = self.beside(side, self.back([culprit]))
+                point = self.beside(side, self.with_good([culprit], low, high))
                 found.append(Planned(f"{culprit.itself.name} alone at good{rest}", side, point, False))
         return tuple(found)
 
+    def with_good(self, culprits: Collection[Culprit], low: Mapping[str, str], high: Mapping[str, str]) -> Chosen:
+        """The bad side of the smallest difference with some of the culprits on its good side.
+
+        Args:
+            culprits: these.
+            low: as for :meth:`arms`.
+            high: likewise.
+        """
+        if not low:
+            return self.back(culprits)
+        return self.along({**high, **{each.itself.name: low.get(each.itself.name, GOOD) for each in culprits}})
+
+    def stand_in(self, point: Levels) -> Levels | None:
+        """A mix that does not resolve, with the pins of what is entangled overriding; None where there is none.
+
+        A version between the two sides has no pins but its own: a group cannot be held against it.
+        """
+        chosen = dict(point)
+        for factor in self.entangled:
+            apart_already = any(name.startswith(f"{factor.name}/") for name in chosen)
+            level = chosen.pop(factor.name, GOOD)
+            if level not in (GOOD, BAD) and len(factor.members) > 1:
+                return None
+            if not apart_already:
+                chosen |= {member(factor.name, change.name): level for change in factor.members}
+        return levels(chosen) if self.entangled else None
+
     @property
-    def _factors(self) -> tuple[Factor, ...]:
-        return tuple(factor for factor, _ in self.parts) or tuple(culprit.factor for culprit in self.culprits)
+    def _leads_alone(self) -> bool:
+        """Whether the only culprit is what gives the only group its name."""
+        part = self.culprits[0].part
+        return len(self.culprits) == len(self.moving) == 1 and part is not None and part.name == self.moving[0]
 
 
 def apart(parts: Collection[Part], bad: Collection[str]) -> Chosen:

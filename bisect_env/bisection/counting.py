@@ -65,16 +65,19 @@ def _measured(record: TrialRecord, question: Question) -> str:
     return "other" if peak is None else "failure" if peak > question.threshold else "pass"
 
 
-def untestable(records: Sequence[TrialRecord], counted: int) -> str:
+def untestable(records: Sequence[TrialRecord], question: Question, counted: int) -> str:
     """Why a mix cannot be tested, by its trials; empty when it can.
 
     Args:
         records: all its trials.
+        question: what is asked.
         counted: how many of them count for one side or the other: where any does, it can.
     """
     if counted or not records:
         return ""
     outcomes = {record.outcome for record in records}
+    if question.measure in UNTOLD and Outcome.CLEAN in outcomes:
+        return UNTOLD[question.measure]
     if outcomes == {Outcome.IMPORT_FAILED}:
         return f"the imports fail: {records[0].message.splitlines()[0]}" if records[0].message else "the imports fail"
     if outcomes == {Outcome.SKIPPED}:
@@ -86,6 +89,11 @@ def untestable(records: Sequence[TrialRecord], counted: int) -> str:
     return ""
 
 
+UNTOLD = {
+    Measure.MEMORY_ABOVE: "no trial told its peak memory: this needs a GPU, or a reproducer that reports it (`memory`)",
+    Measure.THROUGHPUT_BELOW: "no trial told its speed: this needs a reproducer that reports warm steps (`step`)",
+}
+"""Why clean trials do not count where a figure is asked for."""
 ONLY_OTHERS = 4
 """So many trials of a mix that all ended by another signature, and none counted, make it a skip."""
 

@@ -10,7 +10,7 @@ from bisect_env.verdicts.statistics import clean_trials_needed, fisher_greater
 FIRST = 4
 """Trials of each end before the first look; each further look doubles them. 4 of 4 against 0 of 4 is 1 in 70."""
 RARE = 0.1
-"""The bad end is given up when it is shown to fail less often than this."""
+"""As long as nothing is known of how often the bad end fails, less often than this counts as not at all."""
 LONGEST = 2
 """So many times the trials of that are spent on a bad end that does fail, but hardly more than the good one."""
 
@@ -24,7 +24,7 @@ class Ends(Enum):
     GOOD_FAILS = "good fails"
 
 
-def judge(good: Tally, bad: Tally, confidence: float) -> Ends:
+def judge(good: Tally, bad: Tally, confidence: float, rare: float = RARE) -> Ends:
     """Whether the search may begin, needs more trials of both ends, or has nothing to search for.
 
     One-sided exact test of the two ends at each look. It is a gate and no finding: what is found is confirmed on fresh
@@ -34,11 +34,12 @@ def judge(good: Tally, bad: Tally, confidence: float) -> Ends:
         good: counted trials of the good end.
         bad: of the bad end; both are given equally many.
         confidence: of the bisection.
+        rare: the bad end is given up when it is shown to fail less often than this.
     """
     alpha = 1 - confidence
     if good.counted and fisher_greater(bad.failures, bad.counted, good.failures, good.counted) <= alpha:
         return Ends.DIFFER
-    enough = clean_trials_needed(RARE, confidence)
+    enough = clean_trials_needed(rare, confidence)
     if not bad.failures and bad.counted >= enough:
         return Ends.NOT_REPRODUCED
     alike = good.failures >= 2 and good.failures * bad.counted >= bad.failures * good.counted

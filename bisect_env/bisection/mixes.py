@@ -40,6 +40,11 @@ def member(factor: str, name: str) -> str:
     return f"{factor}/{name}"
 
 
+def taken_apart(point: Levels) -> bool:
+    """Whether pins that override are what makes a mix."""
+    return any("/" in name for name, _ in point)
+
+
 def condition_factors(good: Condition, bad: Condition) -> tuple[Factor, ...]:
     """What differs between the two conditions: each key is a factor, the compile cache one of its own kind."""
     ours, theirs = good.as_dict(), bad.as_dict()
@@ -92,7 +97,7 @@ class Mixes:
     def name(self, point: Levels) -> str:
         """Readable where few factors differ from one of the ends, otherwise short; no two mixes share one."""
         chosen = dict(point)
-        if any("/" in name for name in chosen) or not set(chosen.values()) <= {GOOD, BAD}:
+        if taken_apart(point) or not set(chosen.values()) <= {GOOD, BAD}:
             moved = [f"{name}={level}" for name, level in point if level not in (GOOD, BAD)]
             return "-".join([*(re.sub(r"[^\w.+=-]", "-", text)[:40] for text in moved[:1]), digest(point, 8)])
         bad = {name for name, level in point if level == BAD}

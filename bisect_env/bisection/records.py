@@ -278,6 +278,8 @@ class Finding:
     perhaps_with: tuple[Factor, ...] = ()
     """The culprit is needed for certain, and perhaps one of these too: no mix that can be tested tells. They were at
     their bad level throughout."""
+    tried: str = ""
+    """How many of the versions, or commits, were tried, and what is assumed of the others, where there are any."""
 
 
 @dataclass(frozen=True)

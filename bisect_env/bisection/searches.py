@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from bisect_env.bisection.records import Observation
+from bisect_env.bisection.records import Observation, Specification
 from bisect_env.search import line, subsets
-from bisect_env.search.records import Batch, Costs, Result, Tally, Told
-
-BUILD_IN_TRIALS = 2.0
-"""What a build is taken to cost until one was seen, in trials: of tiny packages it is less, of torch it is more."""
+from bisect_env.search.costs import Measured
+from bisect_env.search.records import Batch, Result, Tally, Told
 
 
 class Search(Protocol):
@@ -19,7 +17,7 @@ class Search(Protocol):
         """The batch to run next; None when it is over."""
 
     def tell(self, batch: Batch[Any], seen: Observation) -> None:
-        """What became of it."""
+        """What became of it. What it has cost is told to the costs that it was given."""
 
     def know(self, point: Any, tally: Tally) -> None:
         """Trials that were run anyway."""
@@ -32,7 +30,7 @@ class Search(Protocol):
 
 
 def _told(batch: Batch[Any], seen: Observation) -> Told[Any]:
-    return Told(batch, seen.failures, seen.passes, seen.other, seen.skipped, seen.build_seconds, seen.trial_seconds)
+    return Told(batch, seen.failures, seen.passes, seen.other, seen.skipped)
 
 
 def _known(point: Any, tally: Tally) -> Told[Any]:
@@ -42,8 +40,8 @@ def _known(point: Any, tally: Tally) -> Told[Any]:
 class Subsets:
     """Which factors: :class:`bisect_env.search.subsets.Subsets`."""
 
-    def __init__(self, factors: int, confidence: float, seed: int, batch: int | None) -> None:
-        costs: Costs[frozenset[int]] = Costs(1.0, BUILD_IN_TRIALS)
+    def __init__(self, factors: int, confidence: float, asked: Specification, costs: Measured) -> None:
+        seed, batch = asked.seed, asked.batch
         self._search = subsets.Subsets(factors, confidence=confidence, seed=seed, costs=costs, batch=batch or "auto")
 
     def ask(self) -> Batch[frozenset[int]] | None:
@@ -71,8 +69,8 @@ class Subsets:
 class Line:
     """Along versions or commits: :class:`bisect_env.search.line.Line`."""
 
-    def __init__(self, candidates: int, confidence: float, seed: int, batch: int | None) -> None:
-        costs: Costs[int] = Costs(1.0, BUILD_IN_TRIALS)
+    def __init__(self, candidates: int, confidence: float, asked: Specification, costs: Measured) -> None:
+        seed, batch = asked.seed, asked.batch
         self._search = line.Line(candidates, confidence=confidence, seed=seed, costs=costs, batch=batch or "auto")
 
     def ask(self) -> Batch[int] | None:

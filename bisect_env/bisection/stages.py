@@ -41,7 +41,7 @@ class Course(State):
         """
         if self.want is None or not isinstance(answer, FITS[type(self.want)]):
             raise ValueError(f"{type(answer).__name__} is no answer to {self.want}")
-        self.take(answer)
+        self.take(self.want, answer)
         try:
             self.want = self._steps.send(answer)
         except StopIteration:

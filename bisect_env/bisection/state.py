@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from bisect_env.bisection.blame import Blame, Chosen, Culprit, Part
+from bisect_env.bisection.blame import Blame, Culprit, Part
 from bisect_env.bisection.confirming import Planned
-from bisect_env.bisection.counting import pooled, recounted
+from bisect_env.bisection.counting import ONLY_OTHERS, pooled, recounted
 from bisect_env.bisection.log import Answer, Checked, Told
 from bisect_env.bisection.mixes import levels
 from bisect_env.bisection.records import (
@@ -22,13 +23,28 @@ from bisect_env.bisection.records import (
 )
 from bisect_env.bisection.records import Answer as Kind
 from bisect_env.bisection.searches import Search
-from bisect_env.bisection.wants import Asking, Trials
-from bisect_env.search.records import Result, Tally
+from bisect_env.bisection.wants import Asking, Check, Trials, Want
+from bisect_env.search.costs import Measured
+from bisect_env.search.records import Costs, Result, Tally
 from bisect_env.snapshots.factors import Factor
 from bisect_env.snapshots.factors import Kind as FactorKind
 
+BUILD_IN_TRIALS = 2.0
+"""What a build is taken to cost until it was measured, in trials: of tiny packages it is less, of torch it is more."""
 SHOWN = 0.001
 """Least probability of a suspect that is worth a line."""
+
+
+@dataclass(frozen=True)
+class Belief:
+    """What a search took for likely at one time."""
+
+    stage: Stage
+    searched: tuple[str, ...]
+    """Names of what it searches."""
+    seen: int
+    """Batches of the whole bisection that were over by then."""
+    suspects: tuple[tuple[str, float], ...]
 
 
 class State:
@@ -50,29 +66,42 @@ class State:
         self.suspects: tuple[tuple[str, float], ...] = ()
         """Of the latest search, which was that of ``suspected_in``."""
         self.suspected_in = Stage.FACTORS
+        self.beliefs: list[Belief] = []
+        """The suspects of every search, before its first batch and after each, for the report."""
         self.cleared: dict[str, float] = {}
         """Factors that were searched and are not to blame, with what is left of their probability."""
-        self.versions: VersionRange | None = None
+        self.ranges: tuple[VersionRange, ...] = ()
+        """One, or those of a pair in the order in which they were walked."""
         self.commits: CommitRange | None = None
         self.confirmation: Confirmation | None = None
         self.arms: tuple[Planned, ...] = ()
+        self.checked: set[Levels] = set()
+        """Mixes that were resolved, or were found not to resolve: the latter are in ``unresolvable``, and why."""
         self.unresolvable: dict[Levels, str] = {}
         self.notes: list[str] = []
         self.searched: tuple[str, ...] = ()
         """Names of what the present stage searches."""
         self.held = BAD
         """The side of everything that is not to blame, along versions."""
-        self.low: Chosen = {}
-        """Levels of the culprits on the good side of the smallest difference; ``high``: on the bad side."""
-        self.high: Chosen = {}
+        self.low: dict[str, str] = {}
+        """Levels of the culprits that were searched along a line, on the good side of the smallest difference."""
+        self.high: dict[str, str] = {}
+        """On its bad side."""
+        self.costs = Measured(Costs(1.0, BUILD_IN_TRIALS))
+        """Of builds and trials, as all stages together have measured them."""
         self.confidence = _per_stage(specification, self.factors)
         """Asked of each search, so that all of them together hold with the confidence that was asked for."""
 
-    def take(self, answer: Answer) -> None:
-        """Remember what an answer says, whatever asked for it."""
+    def take(self, want: Want, answer: Answer) -> None:
+        """Remember what the answer to a want says, whichever stage it is for."""
         if isinstance(answer, Told):
-            self.observations += answer.observations
-        if isinstance(answer, Checked):
+            for seen in answer.observations:
+                # Whoever has built it, and whenever: once for each environment.
+                new = all(seen.environment != other.environment for other in self.observations)
+                self.costs.tell(seen.built_in if new else None, seen.trial_seconds, seen.counted + seen.other)
+                self.observations.append(seen)
+        if isinstance(want, Check) and isinstance(answer, Checked):
+            self.checked |= set(want.points)
             self.unresolvable |= {each.point: each.reason for each in answer.unresolvable}
 
     def enter(self, stage: Stage, searched: tuple[str, ...]) -> None:
@@ -83,10 +112,9 @@ class State:
         """It comes to no culprit."""
         self.ended, self.words = answer, words
 
-    def convict(self, culprits: Sequence[Culprit], parts: tuple[Part, ...] = (), one_of_several: bool = False) -> None:
-        """These are to blame."""
-        self.blame = Blame(self.names, tuple(culprits), parts, one_of_several)
-        self.low, self.high = self.blame.back(culprits), self.blame.at_bad()
+    def convict(self, culprits: Sequence[Culprit], parts: tuple[Part, ...] = ()) -> None:
+        """These are to blame; ``parts`` are those of the group that they were taken out of."""
+        self.blame = replace(self.blame, culprits=tuple(culprits), parts=parts)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -97,6 +125,11 @@ class State:
     def culprits(self) -> tuple[Culprit, ...]:
         """Who is to blame, as far as is known."""
         return self.blame.culprits
+
+    @property
+    def versions(self) -> VersionRange | None:
+        """Along the first culprit that has versions."""
+        return self.ranges[0] if self.ranges else None
 
     def point(self, chosen: Mapping[str, str]) -> Levels:
         """The mix with these levels, the rest at good."""
@@ -111,7 +144,9 @@ class State:
     def minimal(self) -> tuple[Levels, Levels]:
         """The two mixes that differ in the culprit alone, where the rest is at the side that the finding names."""
         background = self.confirmation.background if self.confirmation is not None else self.held
-        return self.blame.beside(background, self.low), self.blame.beside(background, self.high)
+        sides = self.blame.with_good(self.culprits, self.low, self.high), self.blame.along(self.high)
+        good, bad = (self.usable(self.blame.beside(background, side)) for side in sides)
+        return good, bad
 
     def arms_of(self, background: str) -> tuple[Arm, ...]:
         """The confirming arms of one direction."""
@@ -136,6 +171,16 @@ class State:
         """The confirming trials of a mix."""
         return pooled((seen for seen in self.observations if seen.stage is Stage.CONFIRM), point)
 
+    def usable(self, point: Levels) -> Levels:
+        """The mix, or what stands in for it where it is known not to resolve."""
+        return (self.blame.stand_in(point) or point) if point in self.unresolvable else point
+
+    def testable(self, stage: Stage, point: Levels) -> Asking[Levels]:
+        """The same, after it was found out whether it resolves, where anything could stand in for it."""
+        if point not in self.checked and self.blame.stand_in(point) is not None:
+            yield Check(stage, (point,))
+        return self.usable(point)
+
     def ask(
         self, stage: Stage, search: Search, point: Callable[..., Levels], label: Callable[..., str]
     ) -> Asking[Result]:  # type: ignore[type-arg]
@@ -147,17 +192,24 @@ class State:
             point: the mix of a point of the search.
             label: an answer of the search, for people.
         """
-        self.suspected_in = stage
-        self.suspects = _suspects(search.result(), label)
+        self._believe(stage, _suspects(search.result(), label))
         while (batch := search.ask()) is not None:
-            if point(batch.point) in self.unresolvable:
+            at = yield from self.testable(stage, point(batch.point))
+            if at in self.unresolvable:
                 search.forbid(batch.point)
                 continue
-            answer = yield Trials(stage, (point(batch.point),), batch.size)
+            answer = yield Trials(stage, (at,), batch.size)
             assert isinstance(answer, Told)
             search.tell(batch, answer.observations[0])
-            self.suspects = _suspects(search.result(), label)
+            tally = self.tally(at)
+            if tally.other >= ONLY_OTHERS and not tally.counted:
+                search.forbid(batch.point)
+            self._believe(stage, _suspects(search.result(), label))
         return search.result()
+
+    def _believe(self, stage: Stage, suspects: tuple[tuple[str, float], ...]) -> None:
+        self.suspected_in, self.suspects = stage, suspects
+        self.beliefs.append(Belief(stage, self.searched, len(self.observations), suspects))
 
 
 def named(factor: Factor) -> tuple[str, ...]:

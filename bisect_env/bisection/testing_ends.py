@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 from bisect_env.bisection import ends
 from bisect_env.bisection.counting import signature_of
 from bisect_env.bisection.records import BAD, GOOD, Answer, Levels, Stage
@@ -41,6 +43,36 @@ def both_ends(state: State) -> Asking[bool]:
         if done >= MOST:
             state.end(Answer.INCONCLUSIVE, "Hardly a trial of the ends says anything about the question.")
             return False
+
+
+def differ(state: State, stage: Stage, low: Levels, high: Levels) -> Asking[bool]:
+    """Whether the two ends of a line differ, before anything between them is tried.
+
+    Ends that are those of the bisection do, and those that a search has tried do as far as it can be trusted. Otherwise
+    they take turns as the bisection's own ends did, but a failure that was frequent there need not be looked for for
+    long.
+
+    Args:
+        state: its trials count.
+        stage: that the trials are for.
+        low: the mix at the good end of the line.
+        high: at the bad end.
+    """
+    by_search = state.specification.along is None
+    if (low, high) == state.both_ends or (by_search and state.tally(low).counted and state.tally(high).counted):
+        return True
+    rare = ends.RARE if isnan(state.rate) else state.rate / 2
+    while True:
+        tallies = {point: state.tally(point) for point in (low, high)}
+        verdict = ends.judge(tallies[low], tallies[high], state.specification.confidence, rare)
+        if verdict is not ends.Ends.OPEN:
+            return verdict is ends.Ends.DIFFER
+        skipped = any(seen.skipped for point in tallies for seen in state.seen_at(point))
+        if skipped or max(tally.counted + tally.other for tally in tallies.values()) >= MOST:
+            return False
+        fewest = min(tally.counted for tally in tallies.values())
+        size = ends.next_size(fewest)
+        yield Trials(stage, tuple(point for point in tallies if tallies[point].counted < fewest + size), size)
 
 
 def _settle_signature(state: State, good: Levels, bad: Levels) -> None:

@@ -6,9 +6,9 @@ from bisect_env.bisection.blame import Culprit
 from bisect_env.bisection.records import BAD, Answer, Levels, Stage
 from bisect_env.bisection.searches import Subsets
 from bisect_env.bisection.state import State, named
+from bisect_env.bisection.telling_apart import tell_apart
 from bisect_env.bisection.wants import Asking, Check
 from bisect_env.search.records import Result, Status
-from bisect_env.snapshots.factors import Kind
 
 FEW = 12
 """Up to so many factors each flip is resolved before the search begins; of more, only what it asks for."""
@@ -31,8 +31,7 @@ def which_factors(state: State) -> Asking[bool]:
     def point(bad: frozenset[int]) -> Levels:
         return state.point({names[index]: BAD for index in bad})
 
-    asked = state.specification
-    search = Subsets(len(names), state.confidence, asked.seed, asked.batch)
+    search = Subsets(len(names), state.confidence, state.specification, state.costs)
     if len(names) <= FEW:
         everything = frozenset(range(len(names)))
         flips = [side for index in everything for side in (frozenset({index}), everything - {index})]
@@ -43,10 +42,10 @@ def which_factors(state: State) -> Asking[bool]:
     for side in (frozenset[int](), frozenset(range(len(names)))):
         search.know(side, state.tally(point(side)))
     result = yield from state.ask(Stage.FACTORS, search, point, lambda answer: " + ".join(names[i] for i in answer))
-    return _take(state, result)
+    return (yield from _take(state, result))
 
 
-def _take(state: State, result: Result[tuple[int, ...]]) -> bool:
+def _take(state: State, result: Result[tuple[int, ...]]) -> Asking[bool]:
     state.probability = result.probability
     state.rate = result.rate_bad.estimate
     blamed = {index for answer in result.best for index in answer}
@@ -60,10 +59,6 @@ def _take(state: State, result: Result[tuple[int, ...]]) -> bool:
     elif len(result.best) == 1:
         state.convict([Culprit(state.factors[index]) for index in result.best[0]])
         return True
-    elif all(state.factors[index].kind is Kind.DISTRIBUTION for index in blamed):
-        # They cannot be told apart by mixes that resolve: taken as one group, which overrides can take apart.
-        state.convict([Culprit(state.factors[index]) for index in sorted(blamed)], one_of_several=True)
-        return True
     else:
-        state.end(Answer.INCONCLUSIVE, "No mix that can be tested tells the remaining suspects apart.")
+        return (yield from tell_apart(state, result.best))
     return False

@@ -13,9 +13,10 @@ from bisect_env.snapshots.splitting import split
 
 def which_member(state: State) -> Asking[None]:
     """Take a convicted group apart, by pins that override what its members require of each other."""
-    if state.blame.pair:
+    if len(state.culprits) != 1:
         return
-    parts = tuple((culprit.factor, part) for culprit in state.culprits for part in split(culprit.factor))
+    factor = state.culprits[0].factor
+    parts = tuple((factor, part) for part in split(factor))
     along = state.specification.along
     if len(parts) < 2:
         return
@@ -32,7 +33,7 @@ def which_member(state: State) -> Asking[None]:
         whole = {0: group, len(parts): state.blame.at_bad()}.get(len(bad))
         return state.blame.beside(BAD, whole or apart(parts, {names[index] for index in bad}))
 
-    search = Subsets(len(parts), state.confidence, state.specification.seed, state.specification.batch)
+    search = Subsets(len(parts), state.confidence, state.specification, state.costs)
     for side in (frozenset[int](), frozenset(range(len(parts)))):
         search.know(side, state.tally(point(side)))
     result = yield from state.ask(Stage.SPLIT, search, point, lambda answer: " + ".join(names[i] for i in answer))

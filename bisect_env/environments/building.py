@@ -156,7 +156,8 @@ def build_settings(request: EnvironmentRequest, pins: Sequence[tuple[str, str]])
 def _finished(lock: Lock, folder: Path) -> Environment | None:
     try:
         value = json.loads((folder / MARKER).read_text(encoding="utf-8"))
-        return Environment(lock, folder, folder / VENV / "bin" / "python", str(value["freeze"]), 0.0)
+        took = float(value.get("seconds", 0.0))
+        return Environment(lock, folder, folder / VENV / "bin" / "python", str(value["freeze"]), 0.0, took)
     except (OSError, ValueError, LookupError, TypeError):
         return None
 

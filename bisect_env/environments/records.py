@@ -98,3 +98,5 @@ class Environment:
     """``uv pip freeze`` of what is really installed."""
     build_seconds: float
     """0.0 when it was found built."""
+    took: float = 0.0
+    """Seconds that building it took, whenever that was; 0.0 where it is not known."""

@@ -17,6 +17,7 @@ from bisect_env.search.along import (
     status,
 )
 from bisect_env.search.change_points import ChangePoints
+from bisect_env.search.costs import Measured
 from bisect_env.search.rates import BAD, GOOD, Counts, Floats, RatePrior
 from bisect_env.search.records import Batch, Costs, Interval, Result, Status, Told
 from bisect_env.search.segments import log_several_changes, worst_explained
@@ -39,7 +40,7 @@ class Line:
         *,
         confidence: float = 0.95,
         seed: int = 0,
-        costs: Costs[int] | None = None,
+        costs: Costs[int] | Measured | None = None,
         batch: int | Literal["auto"] = "auto",
     ) -> None:
         """Begin.
@@ -48,7 +49,8 @@ class Line:
             candidates: how many versions can be to blame, n.
             confidence: probability at which an answer is given.
             seed: of what batches in flight might show.
-            costs: what a trial and a build are expected to cost, until it is told what they did cost.
+            costs: what a trial and a build are expected to cost, until it is told what they did cost; or what was
+                measured by now, which then is shared.
             batch: trials a batch; "auto" for the most information per second.
 
         Raises:
@@ -62,17 +64,16 @@ class Line:
         if batch != "auto" and batch < 1:
             raise ValueError(f"a batch has at least one trial, not {batch}")
         self._confidence, self._seed = confidence, seed
-        self._costs: Costs[int] = costs or Costs()
+        self._costs: Measured = costs if isinstance(costs, Measured) else Measured(costs)
         self._sizes = SIZES if batch == "auto" else (batch,)
         self._failures: Counts = np.zeros(candidates + 1, dtype=np.int64)
         self._passes = self._failures.copy()
         self._others = self._failures.copy()
         self._askable = np.ones(candidates + 1, dtype=bool)
-        self._built = np.array([self._costs.of_build(position) == 0 for position in range(candidates + 1)])
+        self._built = np.array([self._costs.build(position) == 0 for position in range(candidates + 1)])
         self._asked: dict[int, Batch[int]] = {}
         self._next = 0
-        self._builds: list[float] = []
-        self._trial_seconds, self._trials_timed = 0.0, 0
+        self._builds = 0
         self._points = ChangePoints(self._failures, self._passes)
         self._looked_at, self._several = 0, 0.0
         self._nothing_left = False
@@ -95,7 +96,7 @@ class Line:
             position = self._doubtful()
             return None if position is None else self._batch(position, self._sizes[0])
         choice = choose(
-            self._supposed(busy), self._askable, self._build_costs(), np.array(self._trial_cost()), self._sizes
+            self._supposed(busy), self._askable, self._build_costs(), np.array(self._costs.trial), self._sizes
         )
         if float(choice.information) < NEGLIGIBLE:
             self._nothing_left = not busy
@@ -110,11 +111,8 @@ class Line:
         self._passes[position] += told.passes
         self._others[position] += told.other
         ended = told.failures + told.passes + told.other
-        if told.build_seconds is not None:
-            self._builds.append(told.build_seconds)
-        if told.trial_seconds is not None and ended:
-            self._trial_seconds += told.trial_seconds * ended
-            self._trials_timed += ended
+        self._builds += told.build_seconds is not None
+        self._costs.tell(told.build_seconds, told.trial_seconds, ended)
         self._built[position] |= ended > 0
         counted = int(self._failures[position] + self._passes[position])
         if told.skipped or (self._others[position] >= OTHERS and not counted):
@@ -143,7 +141,7 @@ class Line:
             rate_bad=self._interval(BAD, self._points.bad),
             rate_good=self._interval(GOOD, self._points.good),
             trials=self._trials(),
-            points_built=len(self._builds),
+            points_built=self._builds,
             misfit=self._contradiction() if standing is Status.MISFIT else "",
         )
 
@@ -191,15 +189,7 @@ class Line:
         return points
 
     def _build_costs(self) -> Floats:
-        seen = float(np.mean(self._builds)) if self._builds else None
-        costs = [
-            0.0 if built else self._costs.of_build(position) if seen is None else seen
-            for position, built in enumerate(self._built)
-        ]
-        return np.array(costs)
-
-    def _trial_cost(self) -> float:
-        return self._trial_seconds / self._trials_timed if self._trial_seconds else self._costs.trial
+        return np.array([0.0 if built else self._costs.build(position) for position, built in enumerate(self._built)])
 
     def _interval(self, prior: RatePrior, counts: tuple[Counts, Counts]) -> Interval:
         if not self._trials():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
 
 from bisect_env.search.choosing import SIZES, Prospects, candidates, choose
+from bisect_env.search.costs import Measured
 from bisect_env.search.hypotheses import Bools, Hypotheses
 from bisect_env.search.rates import BAD, GOOD, Counts, Floats, RatePrior
 from bisect_env.search.records import Batch, Costs, Interval, Result, Status, Tally, Told
@@ -36,7 +36,7 @@ class Subsets:
         *,
         confidence: float = 0.95,
         seed: int = 0,
-        costs: Costs[Point] | None = None,
+        costs: Costs[Point] | Measured | None = None,
         batch: int | Literal["auto"] = "auto",
     ) -> None:
         """Begin.
@@ -45,7 +45,8 @@ class Subsets:
             factors: how many there are, numbered from 0.
             confidence: probability at which an answer is given.
             seed: of the starts of the search for mixes, and of what batches in flight might show.
-            costs: what a trial and a build are expected to cost, until it is told what they did cost.
+            costs: what a trial and a build are expected to cost, until it is told what they did cost; or what was
+                measured by now, which then is shared.
             batch: trials a batch; "auto" for the most information per second.
 
         Raises:
@@ -56,7 +57,7 @@ class Subsets:
         if batch != "auto" and batch < 1:
             raise ValueError(f"a batch has at least one trial, not {batch}")
         self._factors, self._confidence, self._seed = factors, confidence, seed
-        self._costs: Costs[Point] = costs or Costs()
+        self._costs: Measured = costs if isinstance(costs, Measured) else Measured(costs)
         self._sizes = SIZES if batch == "auto" else (batch,)
         self._hypotheses = Hypotheses(factors)
         self._wider = Wider(factors)
@@ -67,8 +68,7 @@ class Subsets:
         self._next = 0
         self._built: set[Point] = set()
         self._barred: set[Point] = set()
-        self._builds: list[float] = []
-        self._trial_seconds, self._trials_timed = 0.0, 0
+        self._builds = 0
         self._nothing_left = False
 
     def forbid(self, point: Point) -> None:
@@ -93,8 +93,9 @@ class Subsets:
             built.reshape(-1, self._factors),
             random,
         )
-        builds = np.array([self._build_cost(point) for point in map(_point, points)])
-        trial = self._trial_seconds / self._trials_timed if self._trials_timed else self._costs.trial
+        mixes = map(_point, points)
+        builds = np.array([0.0 if point in self._built else self._costs.build(point) for point in mixes])
+        trial = self._costs.trial
         tested = np.array([self._wider.place(point) for point in points])
         chances = self._chances(points)
         choice = choose(prospects, points, tested, chances, lambda size: builds + size * trial, self._sizes)
@@ -119,12 +120,9 @@ class Subsets:
         if told.failures or told.passes:
             self._wider.tell(row, told.failures, told.passes, self._hypotheses.positive(row[None])[0])
             self._misfit = self._wider.probability(self._hypotheses)
-        if told.build_seconds is not None:
-            self._builds.append(told.build_seconds)
+        self._builds += told.build_seconds is not None
         ended = told.failures + told.passes + told.other
-        if told.trial_seconds is not None:
-            self._trial_seconds += told.trial_seconds * ended
-            self._trials_timed += ended
+        self._costs.tell(told.build_seconds, told.trial_seconds, ended)
         if told.skipped:
             self._built.discard(point)
             self.forbid(point)
@@ -151,7 +149,7 @@ class Subsets:
             rate_bad=self._interval(BAD, self._hypotheses.at_bad(), weights),
             rate_good=self._interval(GOOD, self._hypotheses.at_good(), weights),
             trials=sum(tally.counted for tally in counted),
-            points_built=len(self._builds),
+            points_built=self._builds,
             misfit=self._contradiction() if status is Status.MISFIT else "",
         )
 
@@ -236,13 +234,6 @@ class Subsets:
     def _counting(self, point: Point) -> float:
         tally = self._tallies.get(point, Tally())
         return 0.0 if point in self._barred else (tally.counted + 1) / (tally.counted + tally.other + 1)
-
-    def _build_cost(self, point: Point) -> float:
-        if point in self._built:
-            return 0.0
-        if self._builds and not isinstance(self._costs.build, Mapping):
-            return sum(self._builds) / len(self._builds)
-        return self._costs.of_build(point)
 
     def _row(self, point: Point) -> Bools:
         row = np.zeros(self._factors, dtype=bool)

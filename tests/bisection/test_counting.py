@@ -64,12 +64,12 @@ def test_thresholds_compare_what_came_to_its_end() -> None:
 
 def test_a_mix_that_only_shows_others_is_a_skip() -> None:
     broken = trial(Outcome.IMPORT_FAILED, OTHER, message="ImportError: libnothing.so")
-    assert "libnothing" in counting.untestable([broken], 0)
-    assert counting.untestable([trial(Outcome.SKIPPED, message="no GPU")], 0) == "no GPU"
+    assert "libnothing" in counting.untestable([broken], Question(), 0)
+    assert counting.untestable([trial(Outcome.SKIPPED, message="no GPU")], Question(), 0) == "no GPU"
     others = [trial(Outcome.FAILED, OTHER)] * counting.ONLY_OTHERS
-    assert "ValueError: shape" in counting.untestable(others, 0)
-    assert counting.untestable(others[1:], 0) == ""
-    assert counting.untestable([*others, trial(Outcome.CLEAN)], 1) == ""
+    assert "ValueError: shape" in counting.untestable(others, Question(), 0)
+    assert counting.untestable(others[1:], Question(), 0) == ""
+    assert counting.untestable([*others, trial(Outcome.CLEAN)], Question(), 1) == ""
 
 
 def seen(point: str, failures: int, passes: int, **shown: int) -> Observation:
