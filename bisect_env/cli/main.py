@@ -16,6 +16,7 @@ from bisect_env.matrix.urls import without_credentials
 COMMANDS = {
     "matrix": "bisect_env.cli.matrix",
     "bisect": "bisect_env.cli.bisect",
+    "gate": "bisect_env.cli.gate",
     "snapshot": "bisect_env.cli.snapshot",
     "capture": "bisect_env.cli.capture",
     "simulate": "bisect_env.cli.simulate",
@@ -43,7 +44,7 @@ ADVICE = "Put that right and give the same command again: what was measured so f
 EPILOG = """\b
 Exit codes, the same for every command:
   0  completed, found, or passed
-  1  --fail-on matched; bisect: the failure is not reproduced
+  1  --fail-on matched; bisect: the failure is not reproduced; gate: fail
   2  usage or bad input; nothing was built
   3  undecided; unbundle: parts are missing
   4  nothing to compare
@@ -77,6 +78,7 @@ def cli() -> None:
     attention, or stay at full throughput.
 
     With an environment that works and one that fails, `bisect-env bisect` tells which of their differences is to blame.
+    Before a host is changed, `bisect-env gate` tells whether the change may be made.
     """
 
 

@@ -78,7 +78,6 @@ class Turns:
         sides: baseline and candidate with their environments; their samples are those of this gate, and grow.
         blocks: at most.
         controls: serial controls a side.
-        left_out: blocks in which the baseline has no threaded trial, since earlier gates have run enough of them.
         deadline: on the clock of ``time.monotonic``: after it no trial is begun.
     """
 
@@ -91,11 +90,11 @@ class Turns:
         sides: tuple[CellState, CellState],
         blocks: int,
         controls: int,
-        left_out: frozenset[int] = frozenset(),
         deadline: float = inf,
     ) -> None:
         self._gate, self._reproducer, self._place, self._sides = gate, reproducer, place, sides
-        self._blocks, self._controls, self._left_out, self._deadline = blocks, controls, left_out, deadline
+        self._blocks, self._controls, self._deadline = blocks, controls, deadline
+        self._left_out: frozenset[int] = frozenset()
         asked = gate.asked
         self._matrix = Matrix(
             name=MATRIX,
@@ -132,14 +131,19 @@ class Turns:
             state.samples = [sample for sample in stored if sample.run_id == self._bench.run_id]
             state.hung = any(r.hang_kind and r.outcome is not Outcome.FAILED for r in state.records)
 
-    def run(self, until: int, enough: Callable[[], bool]) -> None:
+    def run(self, until: int, enough: Callable[[], bool], left_out: frozenset[int] = frozenset()) -> None:
         """Run the blocks before ``until`` that are still missing, as long as they are not ``enough``.
+
+        Args:
+            until: number of blocks.
+            enough: asked before every trial.
+            left_out: blocks in which the baseline has no threaded trial, since earlier gates have run enough of them.
 
         Raises:
             InfrastructureError: a trial failed for a reason that says nothing of its side, again and again.
             KeyboardInterrupt: it was stopped; what had ended is in the store.
         """
-        done = 0
+        self._left_out, done = left_out, 0
         while done < until and not enough():
             together = self._gate.asked.at_once > 1
             reached = min(until, done + AT_A_TIME * self._gate.asked.at_once) if together else done + 1
@@ -147,9 +151,8 @@ class Turns:
                 self._measure(self._sides, reached)
             else:
                 for at in order(self._gate.asked.seed, done):
-                    self._measure([self._sides[at]], reached)
-                    if enough():
-                        break
+                    if not enough():
+                        self._measure([self._sides[at]], reached)
             done = reached
             self._told(done)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from bisect_env.environments.records import Lock
@@ -18,6 +19,7 @@ from bisect_env.trials.records import TrialRecord
 FORMATS = ("text", "markdown")
 MEMBERS = 3
 """Named of those that move together with a factor; the JSON document has all."""
+HELD = "Held: differs, cannot be changed here, is not tested"
 ORIGIN = 100
 """Most characters of a side's origin."""
 SENTENCE = 1500
@@ -53,29 +55,44 @@ def background(result: GateResult) -> list[Section]:
     return [
         Section("Find what made it fail", (Verbatim("", result.bisect_command, "sh"),)),
         Section("What changes", tuple(_changes(result))),
-        Section("Held: differs, cannot be changed here, is not tested", (Points(_held(result)),)),
-        Section("Announced before the first trial", (Points(result.announcement.sentences),)),
+        Section(HELD, (Points(_held(result)),)),
+        Section("Announced before the first trial", (Points(result.announcement.sentences if result.trials else ()),)),
         Section("Notes", (Points(result.notes),)),
         Section("What it rests on", tuple(_effort(result))),
     ]
 
 
+def plan(result: GateResult, width: int = 100) -> str:
+    """What a gate would do, of a result that nothing was run for."""
+    about = f"candidate {_origin(result.candidate)} against baseline {_origin(result.baseline)}; nothing was run."
+    lines = [line for line in result.lines if line.decision is Decision.FAIL]
+    found = [
+        Section("", (Words(f"A gate of {about}"), Facts(_sentences(lines)))),
+        Section("What changes", tuple(_changes(result))),
+        Section(HELD, (Points(_held(result)),)),
+        Section("What it takes", (Points(result.announcement.sentences),)),
+        Section("Notes", (Points(result.notes),)),
+    ]
+    return pieces.text(found, width)
+
+
 def headline(result: GateResult) -> str:
     """The decision in a sentence."""
     names = {decision: _names(result.lines, decision) for decision in Decision}
-    candidate, baseline = (cut(side.snapshot.origin, ORIGIN) for side in (result.candidate, result.baseline))
-    about = f"candidate {candidate} against baseline {baseline}"
+    about = f"candidate {_origin(result.candidate)} against baseline {_origin(result.baseline)}"
     if result.decision is Decision.FAIL:
         return f"FAIL on {names[Decision.FAIL]}: {about}."
     if result.decision is Decision.PASS:
         return f"PASS on {names[Decision.PASS]}: {about}."
-    if result.decision is Decision.INCONCLUSIVE:
-        return f"INCONCLUSIVE on {names[Decision.INCONCLUSIVE]}: {about}."
-    return f"NOTHING TO COMPARE: {about}."
+    return f"INCONCLUSIVE on {names[Decision.INCONCLUSIVE]}: {about}."
 
 
 def _head(result: GateResult) -> list[Part]:
     return [Words(headline(result))]
+
+
+def _origin(side: SideFacts) -> str:
+    return cut(side.snapshot.origin, ORIGIN)
 
 
 def _names(lines: Iterable[Line], decision: Decision) -> str:
@@ -152,8 +169,9 @@ def _effort(result: GateResult) -> list[Part]:
 
 
 def _measured(side: SideFacts) -> str:
-    verdict = side.verdict.text if side.verdict is not None and side.samples else "no trial"
-    return f"cell {side.cell.key[:8]}, {verdict}"
+    sides = Counter(sample.record.side for sample in side.samples)
+    told = ", ".join(f"{count} of {name}" for name, count in sides.items())
+    return f"cell {side.cell.key[:8]}: {counted(len(side.samples), 'trial')}{f' ({told})' if told else ''}"
 
 
 def _trial(record: TrialRecord, block: int) -> str:

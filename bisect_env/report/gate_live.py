@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.console import Console
 
 from bisect_env.gate.progress import Reporter
@@ -22,11 +24,11 @@ class GateLines(LineReporter, Reporter):
         super().__init__(console)
         self.told = (0, 0)
         self.left = ""
+        self.said: tuple[str, ...] = ()
 
     def announced(self, announcement: Announcement) -> None:
-        """Every sentence on a line."""
-        for sentence in announcement.sentences:
-            self._say(sentence)
+        """Every sentence on a line; of what is said anew once trials have told their time, what is new."""
+        self.said = _said(announcement, self.said, self._say)
 
     def tally(self, block: int, blocks: int, bad: tuple[int, int], trials: tuple[int, int]) -> None:
         """How it stands: when something went wrong, and now and then."""
@@ -45,11 +47,11 @@ class GateLive(LiveReporter, Reporter):
     def __init__(self, console: Console) -> None:
         super().__init__(console)
         self.stand, self.left = "", ""
+        self.said: tuple[str, ...] = ()
 
     def announced(self, announcement: Announcement) -> None:
         """Every sentence on a line, which stays; the bar counts blocks from now on."""
-        for sentence in announcement.sentences:
-            self._say(sentence)
+        self.said = _said(announcement, self.said, self._say)
         self.progress.reset(self.task, total=announcement.blocks, description="Trials")
 
     def trial_started(self, cell: Cell, side: Side, number: int, of: int) -> None:
@@ -69,6 +71,13 @@ class GateLive(LiveReporter, Reporter):
     def remaining(self, seconds: float) -> None:
         """Shown beside the bar."""
         self.left = f" about {lasting(seconds)} left"
+
+
+def _said(announcement: Announcement, before: tuple[str, ...], say: Callable[[str], None]) -> tuple[str, ...]:
+    for sentence in announcement.sentences:
+        if sentence not in before:
+            say(sentence)
+    return announcement.sentences
 
 
 def standing(bad: tuple[int, int], trials: tuple[int, int]) -> str:
