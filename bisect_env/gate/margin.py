@@ -73,6 +73,16 @@ def chance(design: MarginDesign, candidate: float, baseline: float) -> Chance:
     return Chance(candidate, float(passes[0]), max(0.0, float(fails[0])))
 
 
+def errors(design: MarginDesign, rates: Floats) -> tuple[float, float]:
+    """The highest chance of a wrong pass and of a wrong fail, over these rates of the baseline: exact.
+
+    Where the candidate's rate exceeds the baseline's by just the margin; elsewhere either is rarer.
+    """
+    at_most = _chances(design.candidate, design.baseline, rates + design.margin, rates)
+    passes, fails = np.array(design.passes), np.array(design.fails)
+    return float(at_most(passes).max()), float(1 - at_most(fails - 1).min())
+
+
 def judge(design: MarginDesign, candidate: Sequence[bool], baseline: Sequence[bool]) -> Judged:
     """What trials say, both in the order of their blocks; those beyond the design's numbers are not read.
 

@@ -144,8 +144,9 @@ class _Time:
             if fit:
                 shown = upper_bound(0, fit, self._rules.confidence)
                 yield (
-                    f"Spent on races alone it is enough for {fit} of {blocks} threaded trials of the candidate: all clean, "
-                    f"they would show a rate below {share(shown)} (--max-race-rate {ceil(shown * 1000) / 1000:g})."
+                    f"Spent on races alone it is enough for {fit} of {blocks} threaded trials of the candidate: "
+                    f"all clean, they would show a rate below {share(shown)} "
+                    f"(--max-race-rate {ceil(shown * 1000) / 1000:g})."
                 )
 
 
