@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from bisect_env.bisection.confirming import disagreement
 from bisect_env.bisection.counting import pooled
+from bisect_env.bisection.coverage import coverage
+from bisect_env.bisection.log import Candidates
 from bisect_env.bisection.records import (
     BAD,
     GOOD,
     Answer,
+    CommitRange,
     Confirmation,
     Eliminated,
     Finding,
     Levels,
     Specification,
+    Stage,
     VersionRange,
 )
 from bisect_env.bisection.stages import Course
@@ -27,7 +31,9 @@ SURE = 0.05
 """A factor with less probability left than this is said to be eliminated."""
 
 
-def conclude(course: Course, bisection: str, seconds: float, why_open: str = "") -> Finding:
+def conclude(
+    course: Course, bisection: str, seconds: float, why_open: str = "", lines: Sequence[Candidates] = ()
+) -> Finding:
     """What is known of a course that has come to its end, or that ends here.
 
     Args:
@@ -35,6 +41,7 @@ def conclude(course: Course, bisection: str, seconds: float, why_open: str = "")
         bisection: its id.
         seconds: wall time of all of it.
         why_open: why it ends before its end (``the budget of 200 trials is spent``); empty when it does not.
+        lines: the versions and commits that were looked up on the way.
     """
     answer = _answer(course, why_open)
     found = answer in (Answer.CULPRIT, Answer.PAIR, Answer.RANGE)
@@ -60,7 +67,22 @@ def conclude(course: Course, bisection: str, seconds: float, why_open: str = "")
         seconds=seconds,
         second_versions=course.ranges[1] if len(course.ranges) > 1 else None,
         perhaps_with=course.blame.perhaps_with,
+        tried=" ".join(filter(None, _tried(course, lines))),
     )
+
+
+def _tried(course: Course, lines: Sequence[Candidates]) -> Iterator[str]:
+    """Of each line that was searched, how much of it was tried."""
+    found: list[VersionRange | CommitRange] = [*course.ranges, *([course.commits] if course.commits else [])]
+    for along in found:
+        stage = Stage.COMMITS if isinstance(along, CommitRange) else Stage.VERSIONS
+        line = next((each for each in lines if (each.stage, each.distribution) == (stage, along.distribution)), None)
+        if line is None:
+            continue
+        own = [seen for seen in course.observations if seen.stage is stage]
+        of = (along.distribution, line.names, along.last_good, along.first_bad, own)
+        said = coverage(*of) if stage is Stage.VERSIONS else coverage(*of, "commits", _short)
+        yield f"{along.distribution}: {said}" if said and len(found) > 1 else said
 
 
 def _answer(course: Course, why_open: str) -> Answer:

@@ -184,6 +184,7 @@ class _Run:
         self._batches = Batches(header.id, self._mixes, self._reproducer, work, deadline)
         self._course = Course(specification, header.factors)
         self._forecast = Forecast()
+        self._lines = [answer for answer in history.answers if isinstance(answer, Candidates)]
         for answer in history.answers:
             self._course.give(answer)
         self._batches.loose = any(seen.off_pin and seen.stage is Stage.ENDS for seen in self._course.observations)
@@ -209,13 +210,14 @@ class _Run:
             # First what is kept, then what follows from it.
             self._log.append(answer)
             self._blocks += answer.size if isinstance(answer, Told) else 0
+            self._lines += [answer] if isinstance(answer, Candidates) else []
             self._course.give(answer)
             self._told()
         return self._close("")
 
     def finding(self, why: str) -> Finding:
         """What is known, without the parts that need more than the log."""
-        return conclude(self._course, self._id, self._seconds, why)
+        return conclude(self._course, self._id, self._seconds, why, self._lines)
 
     @property
     def _seconds(self) -> float:

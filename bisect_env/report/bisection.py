@@ -86,7 +86,8 @@ def _head(found: Finding) -> list[Part]:
         said = f"{'one of ' if several else ''}{first}, after {_commit(commits.last_good)}, of {commits.repository}"
         facts.append(("commit", f"{said} ({probability(commits.probability)})"))
     facts.append(("failure", cut(found.signature or "", SIGNATURE)))
-    return [Words(found.sentence), Facts(tuple(facts))]
+    tried = [Words(found.tried)] if found.tried else []
+    return [Words(found.sentence), Facts(tuple(facts)), *tried]
 
 
 def _named(number: int) -> str:

@@ -13,6 +13,7 @@ import pytest
 from tests.cli.test_bad_input import refused
 from tests.support.bisecting import Suspects
 from tests.support.racing import World
+from tests.support.schemas import matching
 
 RATE = 0.9
 
@@ -36,7 +37,8 @@ def asked(suspects: Suspects, *options: str) -> list[str]:
 
 
 def document(path: Path) -> dict[str, Any]:
-    return dict(json.loads(path.read_text()))
+    found = json.loads(path.read_text())
+    return matching("bisect-plan" if "mixes" in found else "bisect", found)
 
 
 def answer(found: dict[str, Any]) -> tuple[Any, ...]:
@@ -60,6 +62,9 @@ def test_the_culprit_and_its_version(suspects: Suspects) -> None:
     assert "Confirmed on fresh trials" in done.stdout and "alpha" in done.stdout
     markdown = (folder / "out.md").read_text()
     assert markdown.startswith(found["sentence"][:20]) and "## Confirmed on fresh trials" in markdown
+    assert "versions were tried" in found["tried"]
+    for text in (done.stdout, markdown):
+        assert found["tried"] in " ".join(text.split())
     (bisection,) = (suspects.world.store / "bisections").iterdir()
     good, bad = ((bisection / f"{side}.lock.txt").read_text() for side in ("good", "bad"))
     assert "alpha==1.1" in good and "alpha==1.2" in bad and "--hash=sha256:" in bad
