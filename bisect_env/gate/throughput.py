@@ -69,30 +69,33 @@ def units(sessions: Sequence[Session]) -> list[float]:
 
 
 def sessions_wanted(rules: Rules, sessions: Sequence[Session], rounds: int, most: int = MOST_PAIRS) -> int:
-    """Sessions to take in all, by those that are in. Ask again once they are, until there are as many as it says.
+    """Sessions to take in all, by those that are in. To be asked again as they come in, until there are as many.
 
     With ``(z(confidence) + z(POWER))**2 (s / log(min_throughput))**2 / EFFICIENCY`` sessions a candidate as fast as the
     baseline passes with POWER (Chow, Shao & Wang, Sample Size Calculations in Clinical Research, 3.2); s, the noise of
-    a session, is read as told above.
+    a session, is read as told above. It is read from the first sessions, then from as many as that says, and so on:
+    how often this is asked in between changes nothing.
 
     Args:
         rules: ``pairs`` fixes the number beforehand.
-        sessions: those that are in; may be none.
+        sessions: those that are in, in their order; may be none. One without a usable pair is made up for, up to
+            FIRST_SESSIONS times.
         rounds: pairs that a session has.
         most: pairs at most, by the budget; a session is never cut.
     """
     at_most = max(1, most // rounds)
     if rules.pairs is not None:
         return min(ceil(rules.pairs / rounds), at_most)
-    first = max(FIRST_SESSIONS, ceil(FIRST_PAIRS / rounds))
-    found = units(sessions)
-    if len(found) < first:
-        # A session without a usable pair is made up for, up to twice as many.
-        return min(first + min(len(sessions) - len(found), first), at_most)
-    tested = log(rules.min_throughput)
-    low, high = np.quantile([abs(value - tested) for value in found], (LOW, HIGH))
-    needed = _units_for(rules.confidence, POWER, float(high - low) / BETWEEN / tested)
-    return max(first, min(ceil(needed), at_most))
+    found, tested = units(sessions), log(rules.min_throughput)
+    useless = min(len(sessions) - len(found), FIRST_SESSIONS)
+    wanted = max(FIRST_SESSIONS, ceil(FIRST_PAIRS / rounds))
+    while wanted < at_most and len(found) >= wanted:
+        low, high = np.quantile([abs(value - tested) for value in found[:wanted]], (LOW, HIGH))
+        needed = ceil(_units_for(rules.confidence, POWER, float(high - low) / BETWEEN / tested))
+        if needed <= wanted:
+            break
+        wanted = needed
+    return min(wanted + useless, at_most)
 
 
 def judge(rules: Rules, sessions: Sequence[Session]) -> Judged:
