@@ -21,6 +21,9 @@ from bisect_env.search.simulated_subsets import FactorRun, FactorWorld, simulate
 from bisect_env.search.simulation import LineRun, LineWorld, simulate_line
 from bisect_env.verdicts.statistics import clopper_pearson
 
+SCHEMA = 1
+"""Grows when a key is renamed, removed or changes its meaning; not when one is added."""
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -198,7 +201,7 @@ def _waiting(
 def _json(world: LineWorld | FactorWorld, confidence: float, batch: int | str, seed: int, found: Summary) -> str:
     options = {**asdict(world), "confidence": confidence, "batch": batch, "seed": seed}
     values = {key: None if value != value else value for key, value in asdict(found).items()}
-    return json.dumps({**values, "world": options}, indent=2)
+    return json.dumps({"schema": SCHEMA, **values, "world": options}, indent=2)
 
 
 def _text(found: Summary) -> str:

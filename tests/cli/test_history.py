@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.racing import World
+from tests.support.schemas import matching
 
 BODY = """\
 axes: {torch: [2.11.0, 2.14.1]}
@@ -51,7 +52,7 @@ def history(world: World, *args: str) -> subprocess.CompletedProcess[str]:
 def document(world: World, *args: str) -> dict[str, Any]:
     done = history(world, *args, "--json", "-")
     assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout))
+    return matching("history", json.loads(done.stdout))
 
 
 def verdicts(found: dict[str, Any], name: str) -> list[str]:

@@ -12,6 +12,7 @@ from bisect_env.cli.main import main
 from bisect_env.cli.simulate import summary
 from bisect_env.search.records import Status
 from bisect_env.search.simulated_subsets import FactorRun
+from tests.support.schemas import matching
 
 
 def ended(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
@@ -24,8 +25,7 @@ def ended(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str
 def figures(capsys: pytest.CaptureFixture[str], *args: str) -> dict[str, Any]:
     code, out, err = ended(capsys, *args, "--json")
     assert (code, err) == (0, "")
-    found: dict[str, Any] = json.loads(out)
-    return found
+    return matching("simulate", json.loads(out))
 
 
 def test_versions_in_order(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 import psutil
 
 from tests.support.index import Index
+from tests.support.schemas import matching
 from tests.support.wheels import Wheels
 
 SCRIPT = """\
@@ -179,7 +180,7 @@ class World:
         """The JSON document of a run that ends with 0."""
         finished = self.run("matrix", *args, "--json", "-")
         assert finished.returncode == 0, finished.stderr
-        return dict(json.loads(finished.stdout))
+        return matching("matrix", json.loads(finished.stdout))
 
     def trials(self, counted: bool = True) -> list[tuple[str, str, str, int, str]]:
         """Id, cell's key, side, index and outcome of the stored trials, in order; without those not counted."""
