@@ -93,6 +93,7 @@ def command(
     fmt: str | None,
     json_path: str | None,
     output_path: Path | None,
+    html_path: Path | None,
     **given: Any,
 ) -> ExitCode | None:
     """Find which of the differences between a good and a bad environment is to blame, and how certain that is.
@@ -117,7 +118,7 @@ def command(
         if source is None:
             raise BadInput(option, "", "not given", f"the environment to compare with; any of: {SOURCES}")
     assert good is not None and bad is not None
-    output, where = Output(fmt, json_path, output_path), Where(root, gpus, allow_busy)
+    output, where = Output(fmt, json_path, output_path, html_path), Where(root, gpus, allow_busy)
     output.check()
     wanted = Asked(command=ctx.meta[COMMAND], **given)
     with ends_cleanly():
@@ -184,12 +185,13 @@ def resume(
     fmt: str | None,
     json_path: str | None,
     output_path: Path | None,
+    html_path: Path | None,
 ) -> ExitCode:
     """Go on with a bisection that was interrupted or undone: the last one without ID.
 
     The same as its own command once more, without having to repeat it. Of a finished one it prints the report.
     """
-    output = Output(fmt, json_path, output_path)
+    output = Output(fmt, json_path, output_path, html_path)
     output.check()
     return bisecting.resume(_log(name, root), Where(root, gpus, allow_busy), output)
 
@@ -207,12 +209,13 @@ def replay(
     fmt: str | None,
     json_path: str | None,
     output_path: Path | None,
+    html_path: Path | None,
 ) -> ExitCode:
     """Take over the log FILE of another bisection, of another host or with lines cut off its end, and go on from there.
 
     What it has tried counts as it stands there; nothing of it is tried again.
     """
-    output = Output(fmt, json_path, output_path)
+    output = Output(fmt, json_path, output_path, html_path)
     output.check()
     return bisecting.replay(file, Where(root, gpus, allow_busy), output)
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
+from bisect_env.bisection import log
 from bisect_env.bisection.records import Answer, Finding, Plan
-from bisect_env.cli.output import Command, check_writable, deliver, file_options, write
+from bisect_env.cli.common import complain
+from bisect_env.cli.output import Command, check_writable, deliver, file_options, html_option, write
 from bisect_env.errors import ExitCode
 from bisect_env.report import bisection, bisection_machine, bisection_plan
 
@@ -41,16 +43,18 @@ class Output:
     fmt: str | None
     json_path: str | None
     path: Path | None
+    html: Path | None = None
 
     def check(self) -> None:
         """Raises BadInput when a file could not be written in the end."""
-        check_writable(self.json_path, self.path)
+        check_writable(self.json_path, self.path, [("--html", self.html)])
 
 
 def options(function: Command) -> Command:
-    """Adds ``--format``, ``--json`` and ``-o`` of a report."""
+    """Adds ``--format``, ``--json``, ``-o`` and ``--html`` of a report."""
     fmt = click.option("--format", "fmt", type=click.Choice(bisection.FORMATS), help="Of the report. Default: text.")
-    return fmt(file_options("Write the report to a file too; Markdown where it is called *.md.")(function))
+    files = file_options("Write the report to a file too; Markdown where it is called *.md.")
+    return fmt(files(html_option(function)))
 
 
 def put(found: Finding, folder: Path | None, output: Output) -> None:
@@ -66,7 +70,19 @@ def put(found: Finding, folder: Path | None, output: Output) -> None:
             write("the bisection's folder", path, lock.rstrip("\n"))
         files = (str(paths[0]), str(paths[1]))
     document = bisection_machine.document(found) if output.json_path is not None else {}
-    _put(lambda form, width: bisection.report(found, form, width, files), document, output)
+    further = _html(found, folder, files, output.html)
+    _put(lambda form, width: bisection.report(found, form, width, files), document, output, further)
+
+
+def _html(
+    found: Finding, folder: Path | None, files: tuple[str, str] | None, path: Path | None
+) -> list[tuple[str, Path, str]]:
+    if path is None:
+        return []
+    from bisect_env.report.html.bisection import page
+
+    history = None if folder is None else log.read(folder / log.FILE)
+    return [("--html", path, page(found, history, files))]
 
 
 def put_plan(plan: Plan, output: Output) -> None:
@@ -75,11 +91,18 @@ def put_plan(plan: Plan, output: Output) -> None:
     Raises:
         InfrastructureError: one cannot be written.
     """
+    if output.html is not None:
+        complain("--html: nothing was tried, so that file is not written.")
     document = bisection_machine.plan(plan) if output.json_path is not None else {}
     _put(lambda form, width: bisection_plan.describe(plan, form, width), document, output)
 
 
-def _put(report: Callable[[str, int], str], document: dict[str, Any], output: Output) -> None:
+def _put(
+    report: Callable[[str, int], str],
+    document: dict[str, Any],
+    output: Output,
+    further: Sequence[tuple[str, Path, str]] = (),
+) -> None:
     narrow = sys.stdout is not None and sys.stdout.isatty()
     width = min(WIDE, shutil.get_terminal_size().columns) if narrow else WIDE
     text = json.dumps(document, indent=2) if output.json_path is not None else ""
@@ -87,4 +110,4 @@ def _put(report: Callable[[str, int], str], document: dict[str, Any], output: Ou
     if output.path is not None:
         by_name = "markdown" if output.path.suffix.lower() == ".md" else "text"
         written = report(output.fmt or by_name, WIDE)
-    deliver(report(output.fmt or "text", width), text, output.json_path, output.path, written)
+    deliver(report(output.fmt or "text", width), text, output.json_path, output.path, written, further)

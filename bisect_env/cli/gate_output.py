@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from bisect_env.cli.output import Command, check_writable, deliver, file_options
+from bisect_env.cli.output import Command, check_writable, deliver, file_options, html_option
 from bisect_env.errors import ExitCode
 from bisect_env.gate.records import Decision, GateResult
 from bisect_env.report import gate, gate_machine
@@ -32,16 +32,18 @@ class Output:
     fmt: str | None
     json_path: str | None
     path: Path | None
+    html: Path | None = None
 
     def check(self) -> None:
         """Raises BadInput when a file could not be written in the end."""
-        check_writable(self.json_path, self.path)
+        check_writable(self.json_path, self.path, [("--html", self.html)])
 
 
 def options(function: Command) -> Command:
-    """Adds ``--format``, ``--json`` and ``-o`` of the report."""
+    """Adds ``--format``, ``--json``, ``-o`` and ``--html`` of the report."""
     fmt = click.option("--format", "fmt", type=click.Choice(gate.FORMATS), help="Of the report. Default: text.")
-    return fmt(file_options("Write the report to a file too; Markdown where it is called *.md.")(function))
+    files = file_options("Write the report to a file too; Markdown where it is called *.md.")
+    return fmt(files(html_option(function)))
 
 
 def put(result: GateResult, output: Output) -> None:
@@ -57,4 +59,13 @@ def put(result: GateResult, output: Output) -> None:
     if output.path is not None:
         by_name = "markdown" if output.path.suffix.lower() == ".md" else "text"
         written = gate.report(result, output.fmt or by_name, WIDE)
-    deliver(gate.report(result, output.fmt or "text", width), document, output.json_path, output.path, written)
+    shown = gate.report(result, output.fmt or "text", width)
+    deliver(shown, document, output.json_path, output.path, written, _html(result, output.html))
+
+
+def _html(result: GateResult, path: Path | None) -> list[tuple[str, Path, str]]:
+    if path is None:
+        return []
+    from bisect_env.report.html.gate import page
+
+    return [("--html", path, page(result))]

@@ -21,7 +21,7 @@ from bisect_env.cli.selection import narrowed, selection_options
 from bisect_env.engine.defaults import default_matrix
 from bisect_env.engine.forecast import forecast
 from bisect_env.engine.places import split
-from bisect_env.engine.recall import HOST
+from bisect_env.engine.recall import HOST, runs_of
 from bisect_env.engine.run import Engine
 from bisect_env.engine.settings import Settings
 from bisect_env.environments.index import SimpleIndex
@@ -30,6 +30,7 @@ from bisect_env.errors import BadInput, ExitCode, InfrastructureError
 from bisect_env.matrix.loading import load
 from bisect_env.report import dry_run, sections, table
 from bisect_env.report.checks import of_matrix
+from bisect_env.report.origin import origin
 from bisect_env.report.progress import LineReporter, LiveReporter
 from bisect_env.store.database import Store
 from bisect_env.trials import gpu, reproducers
@@ -56,6 +57,7 @@ VERDICTS = [headline.value.lower().replace(" ", "-") for headline in Headline]
 )
 @output.options
 @output.junit_option
+@output.html_option
 @click.option(
     "--bundle",
     metavar="DIR",
@@ -80,6 +82,7 @@ def command(
     json_path: str | None,
     output_path: Path | None,
     junit_path: Path | None,
+    html_path: Path | None,
     bundle: Path | None,
 ) -> ExitCode:
     """Run a matrix FILE and tabulate it.
@@ -95,7 +98,7 @@ def command(
     """
     wanted = _verdicts(fail_on)
     table.check_format(fmt)
-    output.check_writable(json_path, output_path, [("--junit", junit_path)])
+    output.check_writable(json_path, output_path, [("--junit", junit_path), ("--html", html_path)])
     chosen, why = (file, "") if file is not None else default_matrix(gpus)
     gpu.devices(gpus)  # Says now what is wrong with the selection.
     brought = None if bundle is None else Offline.open(bundle)
@@ -132,9 +135,11 @@ def command(
             with suppress(InfrastructureError):
                 store.end_run(run_id, "interrupted" if isinstance(error, KeyboardInterrupt) else "failed")
         results = engine.results()
+        where = origin(results, runs_of(results, store), HOST)
     trouble = str(ended) if isinstance(ended, InfrastructureError) else ""
     checks = of_matrix(results, wanted, trouble)
     further = output.junit(checks, matrix, results, junit_path)
+    further += output.html(results, matrix, max_race_rate, where, html_path)
     output.put(results, matrix, max_race_rate, fmt, json_path, output_path, further=further)
     markdown = sections.report(results, matrix, max_race_rate, "github")
     actions.tell(f"matrix {matrix.name}", checks, markdown, matrix.path)

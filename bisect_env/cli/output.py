@@ -62,6 +62,17 @@ def junit_option(function: Command) -> Command:
     return option(function)
 
 
+def html_option(function: Command) -> Command:
+    """Adds ``--html``."""
+    option = click.option(
+        "--html",
+        "html_path",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Write the report as one HTML file too, with all evidence; it opens offline.",
+    )
+    return option(function)
+
+
 def check_writable(
     json_path: str | None, output_path: Path | None = None, further: Sequence[tuple[str, Path | None]] = ()
 ) -> None:
@@ -132,6 +143,17 @@ def junit(
     facts = [("matrix", str(matrix.path)), ("reproducer", matrix.reproducer.name), ("bisect-env", __version__)]
     began = min((sample.record.started for result in results for sample in result.samples), default=0.0)
     return [("--junit", path, document(f"matrix {matrix.name}", checks, facts, began))]
+
+
+def html(
+    results: Sequence[Result], matrix: Matrix, max_race_rate: float, origin: Origin | None, path: Path | None
+) -> list[tuple[str, Path, str]]:
+    """The file that ``--html`` names, for :func:`put`; none without one."""
+    if path is None:
+        return []
+    from bisect_env.report.html.matrix import page
+
+    return [("--html", path, page(results, matrix, max_race_rate, origin))]
 
 
 def deliver(

@@ -22,6 +22,7 @@ from bisect_env.trials import reproducers
 @root_option
 @selection_options
 @output.options
+@output.html_option
 def command(
     file: Path,
     root: Path,
@@ -32,6 +33,7 @@ def command(
     fmt: str,
     json_path: str | None,
     output_path: Path | None,
+    html_path: Path | None,
 ) -> ExitCode:
     """Tabulate what a store holds for a matrix FILE, wherever it was measured.
 
@@ -41,14 +43,16 @@ def command(
     \b
     bisect-env report matrices/h200.yaml --store from-the-gpu-host
     bisect-env report my.yaml --format github -o docs/results.md --json docs/results.json
+    bisect-env report my.yaml --html report.html
     """
     table.check_format(fmt)
-    output.check_writable(json_path, output_path)
+    output.check_writable(json_path, output_path, [("--html", html_path)])
     with stored(root) as store:
         matrix = narrowed(load(file, StoredReleases(store)), patterns, trials, controls)
         found = recall(matrix, reproducers.prepare(matrix.reproducer), store, max_race_rate)
     for note in matrix.notes:
         complain(note)
     where = origin(found.results, found.runs, HOST)
-    output.put(found.results, matrix, max_race_rate, fmt, json_path, output_path, where)
+    further = output.html(found.results, matrix, max_race_rate, where, html_path)
+    output.put(found.results, matrix, max_race_rate, fmt, json_path, output_path, where, further)
     return ExitCode.PASSED

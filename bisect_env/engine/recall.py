@@ -85,8 +85,13 @@ def recall(matrix: Matrix, reproducer: Reproducer, store: Store, max_race_rate: 
         found = judging.verdict(state, states, matrix, design, reproducer.protocol)
         found = replace(found, marks=(*found.marks, *marks[state.cell.key]))
         results.append(judging.result(state, found))
-    used = {sample.run_id for state in states for sample in state.samples}
-    return Recalled(tuple(results), tuple(sorted((runs[name] for name in used), key=lambda run: run.started)))
+    return Recalled(tuple(results), runs_of(results, store))
+
+
+def runs_of(results: Sequence[Result], store: Store) -> tuple[StoredRun, ...]:
+    """The runs that the results' trials are of, the earliest first."""
+    used = {sample.run_id for result in results for sample in result.samples}
+    return tuple(sorted((run for run in store.runs() if run.id in used), key=lambda run: run.started))
 
 
 def choose(samples: Sequence[StoredTrial]) -> tuple[tuple[StoredTrial, ...], tuple[str, ...]]:
