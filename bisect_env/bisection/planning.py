@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from statistics import fmean, median
 
@@ -11,7 +12,7 @@ from bisect_env.bisection.driver import suspects
 from bisect_env.bisection.ends import FIRST
 from bisect_env.bisection.lookups import released
 from bisect_env.bisection.mixes import Mixes, levels
-from bisect_env.bisection.records import BAD, Levels, Plan, Specification, Unresolvable
+from bisect_env.bisection.records import BAD, GOOD, Levels, Plan, Specification, Unresolvable
 from bisect_env.engine.disk import download_bytes
 from bisect_env.environments import building
 from bisect_env.environments.records import Lock
@@ -74,7 +75,7 @@ def plan(specification: Specification, place: Place) -> Plan:
         seconds=_seconds(expected.trials / specification.at_once, builds, reproducer.content_hash, place.store),
         download_bytes=download_bytes(missing),
         versions=versions,
-        notes=(*specification.difference.notes, *notes),
+        notes=(*specification.difference.notes, *notes, *_forced(factors, {each.point for each in unresolvable})),
     )
 
 
@@ -95,6 +96,22 @@ def _points(factors: tuple[Factor, ...]) -> tuple[Levels, ...]:
     flips = [{name: BAD} for name in names]
     flips += [{other: BAD for other in names if other != name} for name in names]
     return tuple(dict.fromkeys(levels(point) for point in [{}, every, *flips]))
+
+
+def _forced(factors: tuple[Factor, ...], unresolvable: Collection[Levels]) -> Iterator[str]:
+    """What is done about each difference that another one forces along, a sentence each."""
+    names = [factor.name for factor in factors if factor.kind is Kind.DISTRIBUTION]
+    everything = {factor.name: BAD for factor in factors}
+    for name in names:
+        if levels({name: BAD}) not in unresolvable:
+            continue
+        # At bad it excludes something that is at good: what cannot be at good beside the rest at bad, either.
+        others = [each for each in names if each != name and levels({**everything, each: GOOD}) in unresolvable]
+        beside = others[0] if len(others) == 1 else "the rest"
+        yield (
+            f"{name} at bad does not resolve with {beside} at good; should they be all that is left, that mix is tried "
+            "with their pins overridden, and marked off-pin"
+        )
 
 
 def _expected(factors: int, confidence: float) -> _Expected:

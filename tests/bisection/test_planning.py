@@ -28,6 +28,12 @@ def test_a_plan_resolves_and_runs_nothing(bisections: Bisections) -> None:
     assert len(impossible) == 4
     assert all(point.get("alpha", "good") != point.get("beta", "good") for point in impossible)
     assert dict(planned.versions) == {"alpha": 1, "beta": 0, "gamma": 2}
+    assert planned.notes == (
+        "alpha at bad does not resolve with beta at good; should they be all that is left, that mix is tried with "
+        "their pins overridden, and marked off-pin",
+        "beta at bad does not resolve with alpha at good; should they be all that is left, that mix is tried with "
+        "their pins overridden, and marked off-pin",
+    )
     assert 10 < planned.trials <= planned.trials_95 and planned.environments >= 2
     assert planned.download_bytes is not None and planned.download_bytes > 0
     assert planned.seconds is None, "nothing was built or tried yet"
