@@ -90,7 +90,7 @@ def _decided(tried: Tried) -> tuple[Decision, str, str]:
     if tried.lock is None or tried.environment is None:
         return Decision.INCONCLUSIVE, "the candidate was not built", "the same command goes on and builds it"
     count = len(tried.lock.pins) if isinstance(tried.lock, Lock) else 0
-    said = f"the candidate resolves, installs and imports; its {_counted(count)} are what its lock says"
+    said = f"the candidate resolves, installs and imports, and is what its lock says ({_counted(count)})"
     return Decision.PASS, said, ""
 
 

@@ -26,6 +26,9 @@ from bisect_env.verdicts.verdict import judge, without_environment
 HOPELESS = (Outcome.IMPORT_FAILED, Outcome.SKIPPED)
 """Two trials of a side that all ended so, and none otherwise: the next one would as well."""
 
+IN_VAIN = 3
+"""Sessions without a usable pair after which no further one is tried."""
+
 
 class Measured:
     """The trials of both sides, and what was said before them.
@@ -126,32 +129,30 @@ class Measured:
 
     def _time(self, turns: Turns) -> None:
         """Rounds, session by session, until there are as many as their own noise asks for."""
-        most = self.announcement.most_pairs
-        while not self._enough() and self._sessions() < self._wanted(most):
-            done = self._sessions()
+        in_vain = 0
+        while not self._enough() and (done := self._sessions()) < self._wanted() and in_vain < IN_VAIN:
             if not turns.session():
                 self.notes.append("no rounds were timed: a process of each side do not fit on a GPU together")
                 return
-            if self._sessions() == done:
-                self.notes.append("no rounds were timed: a side did not come to its rounds")
-                return
+            in_vain = in_vain + 1 if self._sessions() == done else 0
+        if in_vain == IN_VAIN:
+            self.notes.append(f"rounds: {IN_VAIN} sessions one after the other in which a side did not come to them")
 
     def _go_on_for_throughput(self, turns: Turns) -> None:
         """Where throughput comes from the trials themselves, further blocks, until there are enough pairs of them."""
-        at_most = 2 * self.announcement.blocks
-        while not self._enough() and 0 < self._sessions() < (wanted := self._wanted(self.announcement.most_pairs)):
+        while not self._enough() and 0 < (done := self._sessions()) < (wanted := self._wanted()):
             blocks = len(by_side(self._sides[1].samples).threads)
-            more = min(blocks + wanted - self._sessions(), at_most)
-            if more <= blocks:
+            self._place.reporter.note(f"throughput: {wanted - done} more pairs of trials, as their noise asks for")
+            turns.run(blocks + wanted - done, self._enough)
+            if self._sessions() == done:
                 return
-            turns.run(more, self._enough)
 
     def _sessions(self) -> int:
         return len(sessions(by_side(self._sides[1].samples), by_side(self._sides[0].samples)))
 
-    def _wanted(self, most: int | None) -> int:
+    def _wanted(self) -> int:
         pairs = sessions(by_side(self._sides[1].samples), by_side(self._sides[0].samples))
-        most = throughput.MOST_PAIRS if most is None else most
+        most = throughput.MOST_PAIRS if self.announcement.most_pairs is None else self.announcement.most_pairs
         return throughput.sessions_wanted(self._gate.rules, pairs, self._rounds or 1, most)
 
     def _enough(self) -> bool:

@@ -17,11 +17,11 @@ class Reporter(EngineReporter):
     def announced(self, announcement: Announcement) -> None:
         """What was fixed beforehand; before the first trial."""
 
-    def tally(self, block: int, blocks: int, bad: tuple[int, int], trials: tuple[int, int]) -> None:
+    def stands(self, block: int, blocks: int, bad: tuple[int, int], trials: tuple[int, int]) -> None:
         """After every block: threaded trials of baseline and candidate so far, and how many of them went wrong."""
 
     def remaining(self, seconds: float) -> None:
-        """About how long the gate still takes, by what it has measured; whenever that is known anew."""
+        """About how long the blocks still take, by the trials so far; before every :meth:`stands`."""
 
 
 class Forward(EngineReporter):

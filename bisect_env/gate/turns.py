@@ -22,6 +22,7 @@ from bisect_env.engine.state import CellState
 from bisect_env.engine.trialing import Bench
 from bisect_env.environments.records import Environment
 from bisect_env.environments.uv import Uv
+from bisect_env.gate import pace
 from bisect_env.gate.progress import Forward, Reporter
 from bisect_env.gate.specification import Gate
 from bisect_env.matrix.cells import Cell, Matrix, digest
@@ -207,7 +208,10 @@ class Turns:
     def _told(self, block: int) -> None:
         seen = [threaded(state.samples) for state in self._sides]
         wrong = [sum(bad(sample.record) for sample in side) for side in seen]
-        self._place.reporter.tally(block, self._blocks, (wrong[0], wrong[1]), (len(seen[0]), len(seen[1])))
+        seconds = pace.per_trial([s for state in self._sides for s in state.samples], self._gate.asked.at_once)
+        if seconds is not None:
+            self._place.reporter.remaining(2 * seconds * max(0, self._blocks - block))
+        self._place.reporter.stands(block, self._blocks, (wrong[0], wrong[1]), (len(seen[0]), len(seen[1])))
 
 
 def _taken(cell: Cell, block: int) -> StoredTrial:

@@ -30,7 +30,7 @@ class GateLines(LineReporter, Reporter):
         """Every sentence on a line; of what is said anew once trials have told their time, what is new."""
         self.said = _said(announcement, self.said, self._say)
 
-    def tally(self, block: int, blocks: int, bad: tuple[int, int], trials: tuple[int, int]) -> None:
+    def stands(self, block: int, blocks: int, bad: tuple[int, int], trials: tuple[int, int]) -> None:
         """How it stands: when something went wrong, and now and then."""
         if bad != self.told or block % EVERY == 0 or block == blocks:
             self.told = bad
@@ -38,7 +38,7 @@ class GateLines(LineReporter, Reporter):
 
     def remaining(self, seconds: float) -> None:
         """Remembered for the next line."""
-        self.left = f"; about {lasting(seconds)} left"
+        self.left = f"; about {lasting(seconds)} of trials left" if seconds else ""
 
 
 class GateLive(LiveReporter, Reporter):
@@ -63,14 +63,14 @@ class GateLive(LiveReporter, Reporter):
         if note or record.outcome is not Outcome.CLEAN:
             LineReporter.trial_ended(self, cell, record, note)
 
-    def tally(self, block: int, blocks: int, bad: tuple[int, int], trials: tuple[int, int]) -> None:
+    def stands(self, block: int, blocks: int, bad: tuple[int, int], trials: tuple[int, int]) -> None:
         """Move the bar."""
         self.stand = f"({standing(bad, trials)})"
         self.progress.update(self.task, completed=block, total=blocks)
 
     def remaining(self, seconds: float) -> None:
         """Shown beside the bar."""
-        self.left = f" about {lasting(seconds)} left"
+        self.left = f" about {lasting(seconds)} left" if seconds else ""
 
 
 def _said(announcement: Announcement, before: tuple[str, ...], say: Callable[[str], None]) -> tuple[str, ...]:
