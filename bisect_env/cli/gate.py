@@ -82,6 +82,7 @@ def command(
     json_path: str | None,
     output_path: Path | None,
     html_path: Path | None,
+    junit_path: Path | None,
     **given: Any,
 ) -> ExitCode:
     """Say whether an environment may take another one's place: does it install, race, slow down, need more memory, lose
@@ -101,7 +102,10 @@ def command(
     bisect-env gate --baseline now.txt --candidate new.txt --reproducer dflash --budget 30m
     """
     sides = _sides(baseline, candidate, upgrades, requirements)
-    output, where = Output(fmt, json_path, output_path, html_path), Where(root, gpus, allow_busy)
+    told = Path(requirements or candidate or "")
+    change = told if told.is_file() else None
+    output = Output(fmt, json_path, output_path, html_path, junit_path, change)
+    where = Where(root, gpus, allow_busy)
     output.check()
     rules = Rules(
         max_race_rate=max_race_rate,

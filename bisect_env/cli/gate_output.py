@@ -10,10 +10,13 @@ from pathlib import Path
 
 import click
 
-from bisect_env.cli.output import Command, check_writable, deliver, file_options, html_option
+from bisect_env import __version__
+from bisect_env.cli import actions
+from bisect_env.cli.output import Command, check_writable, deliver, file_options, html_option, junit_option
 from bisect_env.errors import ExitCode
 from bisect_env.gate.records import Decision, GateResult
 from bisect_env.report import gate, gate_machine
+from bisect_env.report.checks import of_gate
 
 WIDE = 120
 """Characters a line in files and pipes, and at most on a terminal."""
@@ -33,17 +36,20 @@ class Output:
     json_path: str | None
     path: Path | None
     html: Path | None = None
+    junit: Path | None = None
+    change: Path | None = None
+    """The file that tells the change, to which annotations point."""
 
     def check(self) -> None:
         """Raises BadInput when a file could not be written in the end."""
-        check_writable(self.json_path, self.path, [("--html", self.html)])
+        check_writable(self.json_path, self.path, [("--html", self.html), ("--junit", self.junit)])
 
 
 def options(function: Command) -> Command:
-    """Adds ``--format``, ``--json``, ``-o`` and ``--html`` of the report."""
+    """Adds ``--format``, ``--json``, ``-o``, ``--html`` and ``--junit`` of the report."""
     fmt = click.option("--format", "fmt", type=click.Choice(gate.FORMATS), help="Of the report. Default: text.")
     files = file_options("Write the report to a file too; Markdown where it is called *.md.")
-    return fmt(files(html_option(function)))
+    return fmt(files(html_option(junit_option(function))))
 
 
 def put(result: GateResult, output: Output) -> None:
@@ -60,12 +66,23 @@ def put(result: GateResult, output: Output) -> None:
         by_name = "markdown" if output.path.suffix.lower() == ".md" else "text"
         written = gate.report(result, output.fmt or by_name, WIDE)
     shown = gate.report(result, output.fmt or "text", width)
-    deliver(shown, document, output.json_path, output.path, written, _html(result, output.html))
+    deliver(shown, document, output.json_path, output.path, written, _further(result, output))
+    actions.tell("gate", of_gate(result), gate.report(result, "markdown"), output.change)
 
 
-def _html(result: GateResult, path: Path | None) -> list[tuple[str, Path, str]]:
-    if path is None:
-        return []
-    from bisect_env.report.html.gate import page
+def _further(result: GateResult, output: Output) -> list[tuple[str, Path, str]]:
+    """The files that are made only when they are asked for."""
+    files = []
+    if output.html is not None:
+        from bisect_env.report.html.gate import page
 
-    return [("--html", path, page(result))]
+        files.append(("--html", output.html, page(result)))
+    if output.junit is not None:
+        from bisect_env.report.junit import document
+
+        sides = (result.baseline, result.candidate)
+        facts = [(side.name, side.snapshot.origin) for side in sides]
+        facts += [("decision", result.decision.value), ("gate", result.id), ("bisect-env", __version__)]
+        began = min((sample.record.started for side in sides for sample in side.samples), default=0.0)
+        files.append(("--junit", output.junit, document("gate", of_gate(result), facts, began)))
+    return files
