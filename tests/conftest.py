@@ -28,9 +28,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 @pytest.fixture(autouse=True)
 def _clean_parent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine's own settings for uv and pip must not decide a test."""
+    """The machine's own settings for uv and pip, and where tests run, must not decide a test."""
     for name in list(os.environ):
-        if name.startswith(("UV_", "PIP_")) or name.lower() in {"http_proxy", "https_proxy", "all_proxy"}:
+        if name.startswith(("UV_", "PIP_", "GITHUB_")) or name.lower() in {"http_proxy", "https_proxy", "all_proxy"}:
             monkeypatch.delenv(name)
     monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "never")
 
