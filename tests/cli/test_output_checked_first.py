@@ -22,7 +22,7 @@ COMMANDS: dict[tuple[str, ...], list[str]] = {
     ("inventory",): [],
 }
 """Each command that writes a file, and what else it is given: what it would take long for, or refuse later."""
-FILES = {"json_path": "--json", "output_path": "-o", "output": "-o"}
+FILES = {"json_path": "--json", "output_path": "-o", "output": "-o", "html_path": "--html"}
 
 
 def writers(command: click.Command, name: tuple[str, ...] = ()) -> dict[tuple[str, ...], list[str]]:
@@ -71,7 +71,7 @@ def test_refused_at_once(
     began = time.monotonic()
     message = refused([*name, option, path, *COMMANDS[name]], capsys)
     assert time.monotonic() - began < 10
-    assert message.startswith(f"bisect-env: {'--json' if option == '--json' else '--output'}: {path}: ")
+    assert message.startswith(f"bisect-env: {'--output' if option == '-o' else option}: {path}: ")
     assert said in message and "\n  wanted: a file" in message
     assert [each.name for each in tmp_path.iterdir()] == ["file"], "something was written"
 
