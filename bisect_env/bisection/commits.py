@@ -7,9 +7,7 @@ own), the line begins where it left the newer end's history, and a note says so.
 
 from __future__ import annotations
 
-import os
 import posixpath
-import subprocess
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,10 +19,13 @@ from packaging.utils import canonicalize_name
 from bisect_env.bisection.links import tag_of
 from bisect_env.errors import BadInput, InfrastructureError
 from bisect_env.matrix.urls import has_credentials, without_credentials
+from bisect_env.snapshots.git_command import git
 
 PATIENCE = 600.0
 """Seconds for a clone; the largest repositories of this kind take a minute or two."""
-_ELSEWHERE = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"})
+OPTION = "--source"
+ANSWER = 30.0
+"""Seconds for a repository to say which tags it has."""
 _FIELD, _RECORD = "\x1f", "\x1e"
 
 
@@ -66,32 +67,63 @@ class Commits:
         return f"{self.distribution} @ {self.source(commit)}"
 
 
+def check(repository: str, offline: bool) -> None:
+    """Whether there is such a repository, and it can be read, before anything is built for it.
+
+    Args:
+        repository: as it was given.
+        offline: no URL is asked.
+
+    Raises:
+        BadInput: it has credentials in it, or there is none, in git's words.
+        InfrastructureError: git is missing or does not answer in time.
+    """
+    local, url = _place(repository)
+    if local is not None:
+        _git(local, ["rev-parse", "--git-dir"], OPTION)
+    elif not offline:
+        _git(Path.cwd(), ["ls-remote", "--tags", "--", url], f"{OPTION} {url}", patience=ANSWER)
+
+
 def clone(repository: str, folder: Path) -> Path:
     """A local clone of a repository, with all tags: a local one as it is, else a bare one that is made in ``folder``.
 
-    One that is there already is brought up to date.
+    One of the same repository that is there already is brought up to date.
 
     Raises:
         BadInput: the URL has credentials in it, or there is no such repository, in git's words.
         InfrastructureError: git is missing or does not answer in time.
     """
-    if has_credentials(repository):
-        wanted = "the URL without them, and the credentials in ~/.netrc or git's credential helper"
-        raise BadInput("--source", without_credentials(repository), "credentials in the URL", wanted)
-    local = _local(repository)
+    local, url = _place(repository)
     if local is not None:
         top = _git(local, ["rev-parse", "--absolute-git-dir"], repository).strip()
         return local.resolve() if (local / ".git").exists() else Path(top)
-    url = repository.removeprefix("git+")
-    if url.startswith("-") or "::" in url.partition("/")[0]:
-        raise BadInput("--source", repository, "no repository", "a local clone, or a git URL (https://..., ssh://...)")
     if (folder / "HEAD").is_file():
-        _git(folder, ["fetch", "--quiet", "--tags", "--force", "origin", "+refs/heads/*:refs/heads/*"], repository)
+        _git(folder, ["fetch", "--quiet", "--tags", "--force", "--", url, "+refs/heads/*:refs/heads/*"], repository)
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     # Not partial: installers clone from it again, commit by commit.
     _git(folder.parent, ["clone", "--quiet", "--bare", "--", url, str(folder)], repository)
     return folder
+
+
+def _place(repository: str) -> tuple[Path | None, str]:
+    """The folder of a local clone, or the URL of what is not one.
+
+    Raises:
+        BadInput: it has credentials in it, or is what git would take for something else.
+    """
+    if has_credentials(repository):
+        wanted = "the URL without them, and the credentials in ~/.netrc or git's credential helper"
+        raise BadInput(OPTION, "", f"{without_credentials(repository)}: credentials in the URL", wanted)
+    wanted = "a local clone with its tags, or the URL of a git repository (https://..., ssh://...)"
+    local = _local(repository)
+    url = repository.removeprefix("git+")
+    if local is None and ":" not in url:
+        raise BadInput(OPTION, "", f"{repository}: no such folder", wanted)
+    if local is None and (url.startswith("-") or "::" in url.partition("/")[0]):
+        raise BadInput(OPTION, "", f"{repository}: no repository", wanted)
+    return local, url
 
 
 def tags(folder: Path) -> tuple[str, ...]:
@@ -167,7 +199,7 @@ def _commit(folder: Path, revision: str) -> str:
 
 
 def _is_ancestor(folder: Path, one: str, other: str) -> bool:
-    return _run(folder, ["merge-base", "--is-ancestor", one, other], PATIENCE).returncode == 0
+    return _try(folder, ["merge-base", "--is-ancestor", one, other])
 
 
 def _described(folder: Path, shas: Sequence[str]) -> list[Commit]:
@@ -199,42 +231,14 @@ def _subdirectory(distribution: str, folder: Path, commit: str) -> str:
     return "" if top or not own else posixpath.dirname(own[0])
 
 
-def _git(folder: Path, args: Sequence[str], about: str, stdin: str | None = None, patience: float = PATIENCE) -> str:
+def _git(folder: Path, args: Sequence[str], about: str, stdin: str = "", patience: float = PATIENCE) -> str:
     """What git prints. Raises BadInput with git's words where it fails."""
-    told = _run(folder, args, patience, stdin)
-    if told.returncode == 0:
-        return told.stdout
-    lines = without_credentials(told.stderr).strip().splitlines()
-    why = next((line for line in lines if line.startswith(("fatal:", "error:"))), "".join(lines[:1]))
-    wanted = "a local clone with its tags, or the URL of a git repository that can be read without a password"
-    raise BadInput(without_credentials(about), "", why or f"git ended with status {told.returncode}", wanted)
+    said = git(folder, args, patience, stdin.encode())
+    if said.status:
+        wanted = "a local clone with its tags, or the URL of a git repository that can be read without a password"
+        raise BadInput(without_credentials(about), "", said.words, wanted)
+    return said.output.decode("utf-8", "replace")
 
 
 def _try(folder: Path, args: Sequence[str]) -> bool:
-    return _run(folder, args, PATIENCE).returncode == 0
-
-
-def _run(
-    folder: Path, args: Sequence[str], patience: float, stdin: str | None = None
-) -> subprocess.CompletedProcess[str]:
-    # Set in a hook's environment, they would mean another repository.
-    variables = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
-    variables |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
-    # A repository that needs a password must fail, not ask.
-    variables.setdefault("GIT_SSH_COMMAND", "ssh -o BatchMode=yes")
-    try:
-        return subprocess.run(
-            ["git", "--no-pager", *args],  # noqa: S607 - the user's own git
-            cwd=folder,
-            input="" if stdin is None else stdin,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            env=variables,
-            timeout=patience,
-            check=False,
-        )
-    except FileNotFoundError:
-        raise InfrastructureError("git was not found; it is needed to search a distribution's commits") from None
-    except subprocess.TimeoutExpired:
-        raise InfrastructureError(f"git {args[0]} did not come to an end within {patience:g} s") from None
+    return not git(folder, args, PATIENCE).status

@@ -17,6 +17,7 @@ from bisect_env.environments import interpreters
 from bisect_env.environments.index import SimpleIndex
 from bisect_env.environments.records import Interpreter
 from bisect_env.errors import BadInput
+from bisect_env.matrix.cells import digest
 
 CLONES = "repositories"
 
@@ -82,7 +83,9 @@ def commits(want: Lookup, specification: Specification, simple: SimpleIndex, roo
         return Candidates(want.stage, want.distribution, (), notes=(why,))
     source = dict(specification.commits)[want.distribution]
     try:
-        folder = repositories.clone(source, root / CLONES / re.sub(r"[^\w.-]", "-", want.distribution))
+        # Of each repository its own: another one may have the same tags for something else.
+        name = re.sub(r"[^\w.-]", "-", want.distribution)
+        folder = repositories.clone(source, root / CLONES / f"{name}-{digest(source, 8)}")
         found = repositories.between(want.distribution, folder, want.good, want.bad)
     except BadInput as error:
         return Candidates(want.stage, want.distribution, (), notes=(f"its commits are not searched: {error.found}",))

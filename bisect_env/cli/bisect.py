@@ -136,7 +136,7 @@ def _specification(wanted: Asked, good: str, bad: str, root: Path) -> Specificat
     known = pinning.installed((good, bad))
     difference = pinning.differing(*sides, checked.index, SimpleIndex(), known)
     wanted = replace(wanted, along=named.along(wanted.along, difference))
-    checked = replace(checked, commits=named.sources(checked.commits, difference))
+    checked = replace(checked, commits=named.sources(checked.commits, difference, checked.index.offline))
     return asked.specification(wanted, checked, *sides, difference)
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
+from bisect_env.bisection import commits
 from bisect_env.errors import BadInput
 from bisect_env.matrix.problems import nearest, shown
-from bisect_env.matrix.urls import has_credentials
 from bisect_env.snapshots.factors import Difference, Kind
 from bisect_env.snapshots.records import Snapshot
 
@@ -47,21 +46,17 @@ def along(name: str | None, difference: Difference) -> str | None:
     return None if name is None else _known("--along", name, _changed(difference), "of a distribution that differs")
 
 
-def sources(given: Sequence[tuple[str, str]], difference: Difference) -> tuple[tuple[str, str], ...]:
-    """Repositories of distributions, as the difference calls them.
+def sources(given: Sequence[tuple[str, str]], difference: Difference, offline: bool) -> tuple[tuple[str, str], ...]:
+    """Repositories of distributions, as the difference calls them. Each is asked, a URL not where that is ``offline``.
 
     Raises:
-        BadInput: no distribution of that name differs, the URL has credentials in it, or there is no such folder.
+        BadInput: no distribution of that name differs, the URL has credentials in it, or there is no such repository.
+        InfrastructureError: git is missing, or a repository does not answer in time.
     """
     found = []
     for name, repository in given:
         called = _known("--source", name, _changed(difference), "of a distribution that differs")
-        if has_credentials(repository):
-            wanted = "the URL without them, and the credentials in ~/.netrc or git's credential helper"
-            raise BadInput("--source", "", f"{shown(repository)}: credentials in the URL", wanted)
-        if ":" not in repository and not Path(repository).expanduser().is_dir():
-            wanted = "a local clone with its tags, or the URL of a git repository (https://..., ssh://...)"
-            raise BadInput("--source", "", f"{shown(repository)}: no such folder", wanted)
+        commits.check(repository, offline)
         found.append((called, repository))
     return tuple(found)
 

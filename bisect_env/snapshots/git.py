@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import posixpath
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from bisect_env.errors import BadInput, InfrastructureError
-from bisect_env.matrix.urls import without_credentials
 from bisect_env.snapshots import pasted
+from bisect_env.snapshots.git_command import git
 
 TIMEOUT = 60.0
 """Seconds: a partial clone fetches the file."""
@@ -64,23 +62,9 @@ def _show(place: Place, origin: str, most: int) -> tuple[bytes | None, str]:
 
 
 def _blob(name: str, folder: Path, origin: str, most: int) -> tuple[bytes | None, str]:
-    """Content, or None and git's last words."""
-    variables = {**os.environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+    """Content, or None and why there is none, in git's words."""
     try:
-        told = subprocess.run(
-            ["git", "cat-file", "blob", name],  # noqa: S607 - the user's own git
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            env=variables,
-            timeout=TIMEOUT,
-            check=False,
-        )
-    except FileNotFoundError:
-        raise InfrastructureError(f"{origin}: git was not found; it is needed for REVISION:FILE") from None
-    except subprocess.TimeoutExpired:
-        raise InfrastructureError(f"{origin}: git did not answer within {TIMEOUT:g} s") from None
-    if told.returncode == 0:
-        return told.stdout[:most], ""
-    lines = without_credentials(told.stderr.decode("utf-8", "replace")).strip().splitlines()
-    return None, lines[0].removeprefix("fatal: ") if lines else f"git ended with status {told.returncode}"
+        said = git(folder, ["cat-file", "blob", name], TIMEOUT)
+    except InfrastructureError as error:
+        raise InfrastructureError(f"{origin}: {error}") from None
+    return (None, said.words) if said.status else (said.output[:most], "")

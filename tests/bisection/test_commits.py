@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -12,6 +19,7 @@ from bisect_env.bisection import commits
 from bisect_env.bisection.commits import Commits
 from bisect_env.environments.uv import Uv
 from bisect_env.errors import BadInput
+from tests.support.git_server import serving
 from tests.support.wheels import tree
 
 
@@ -135,19 +143,82 @@ def test_a_clone_of_a_url_is_made_once_and_brought_up_to_date(repository: Reposi
     assert commits.remote_tags(url) == ("v1.0", "v1.1", "v1.2")
 
 
+@contextmanager
+def served(how: str, repository: Repository) -> Iterator[str]:
+    """A URL of the repository: of a folder, of git's own daemon, or over HTTP."""
+    folder = repository.folder
+    if how == "file":
+        yield folder.as_uri().replace("file://", "file://localhost")
+    elif how == "http":
+        with serving(folder.parent) as server:
+            yield server.url(quote(folder.name))
+    else:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        options = ["--reuseaddr", "--export-all", "--listen=127.0.0.1", f"--port={port}"]
+        process = subprocess.Popen(["git", "daemon", *options, f"--base-path={folder.parent}"], start_new_session=True)
+        try:
+            deadline = time.monotonic() + 20
+            while not _listens(port) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            yield f"git://127.0.0.1:{port}/{folder.name}"
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.parametrize("how", ["file", "http", "git"])
+def test_a_repository_behind_a_url(repository: Repository, tmp_path: Path, how: str) -> None:
+    repository.commit("one", "v1.0")
+    repository.commit("two")
+    repository.commit("three", "v1.1")
+    with served(how, repository) as url:
+        commits.check(url, offline=False)
+        folder = commits.clone(url, tmp_path / "clones" / "x")
+        assert subjects(commits.between("x", folder, "1.0", "1.1")) == ["one", "two", "three"]
+        repository.commit("four", "v1.2")
+        assert commits.clone(url, folder) == folder
+        assert subjects(commits.between("x", folder, "1.1", "1.2")) == ["three", "four"]
+        assert commits.remote_tags(url) == ("v1.0", "v1.1", "v1.2")
+
+
+def test_one_that_needs_a_password_is_refused_and_its_clone_is_not_begun(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.commit("one", "v1.0")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with serving(repository.folder.parent, "me", "word") as server:
+        url = server.url(quote(repository.folder.name))
+        for ask in (lambda: commits.check(url, offline=False), lambda: commits.clone(url, tmp_path / "clone")):
+            with pytest.raises(BadInput, match="terminal prompts disabled") as raised:
+                ask()
+            assert "read without a password" in str(raised.value)
+        assert not (tmp_path / "clone").exists()
+        commits.check(url, offline=True)  # Nobody is asked then.
+        (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password word\n")
+        commits.check(url, offline=False)
+
+
 @pytest.mark.parametrize(
     ("url", "words"),
     [
         ("https://me:hidden@example.org/x.git", "credentials in the URL"),
-        ("--upload-pack=touch /tmp/x", "no repository"),
+        ("--upload-pack=touch /tmp/x", "no such folder"),
+        ("--upload-pack=touch /tmp/x:y", "no repository"),
         ("ext::sh -c true", "no repository"),
         ("file:///nowhere/at/all", "does not appear to be a git repository|does not exist"),
     ],
 )
 def test_what_is_no_repository(tmp_path: Path, url: str, words: str) -> None:
-    with pytest.raises(BadInput, match=words) as raised:
-        commits.clone(url, tmp_path / "clone")
-    assert "hidden" not in str(raised.value)
+    for ask in (lambda: commits.check(url, offline=False), lambda: commits.clone(url, tmp_path / "clone")):
+        with pytest.raises(BadInput, match=words) as raised:
+            ask()
+        assert "hidden" not in str(raised.value)
     assert commits.remote_tags("file:///nowhere/at/all") == ()
 
 

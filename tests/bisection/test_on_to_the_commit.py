@@ -10,6 +10,7 @@ from pathlib import Path
 from bisect_env.bisection.records import Answer, Stage
 from tests.bisection.world import Bisections, Listener, Rules
 from tests.support import wheels
+from tests.support.git_server import serving
 
 WHO = {f"GIT_{role}_{what}": "t@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
@@ -47,6 +48,19 @@ def test_the_commit_is_found_between_two_releases(bisections: Bisections, tmp_pa
     assert "Work towards 1.3" in found.sentence
     # The two sides of the smallest difference are two commits.
     assert found.locks is not None and all("git+file://" in lock for lock in found.locks)
+
+
+def test_the_commit_is_found_in_a_repository_behind_a_url(bisections: Bisections, tmp_path: Path) -> None:
+    bisections.offer("alpha", "1.0", "2.0")
+    (tmp_path / "served").mkdir()
+    repository(tmp_path / "served" / "alpha", ["1.0", "1.1", "1.2", "2.0"], {"1.0": "v1.0", "2.0": "v2.0"})
+    rules: Rules = [{"when": {"alpha": ">=1.2"}, "rate": 1, "says": "race"}]
+    with serving(tmp_path / "served") as server:
+        commits = (("alpha", server.url("alpha")),)
+        found = bisections.found(bisections.specification({"alpha": "1.0"}, {"alpha": "2.0"}, rules, commits=commits))
+    assert found.answer is Answer.CULPRIT, (found.sentence, found.notes)
+    assert found.commits is not None and found.commits.subject == "Work towards 1.2"
+    assert found.tried.endswith("commits were tried.")
 
 
 def test_a_repository_without_the_tags_leaves_it_at_the_version(bisections: Bisections, tmp_path: Path) -> None:

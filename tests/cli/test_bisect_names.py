@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.test_bad_input import refused
 from tests.support.bisecting import Suspects
+from tests.support.git_server import serving
 from tests.support.racing import World
 
 
@@ -34,7 +35,7 @@ def suspects(world: World) -> Suspects:
         (["--without", "nothing"], ["--without", "'nothing'", "alpha, beta, same, some-thing"]),
         (["--without", "alpha", "--along", "alpha"], ["--along", "beta, some-thing"]),
         (["--source", "nothing=."], ["--source", "'nothing'", "alpha"]),
-        (["--source", "alpha=nowhere"], ["--source", "'nowhere'", "no such folder"]),
+        (["--source", "alpha=nowhere"], ["--source", "nowhere: no such folder"]),
         (["--source", "alpha=https://me:hidden@host/x.git"], ["--source", "credentials in the URL", ".netrc"]),
         (["--signature", " "], ["--signature", "--any-failure"]),
         (["--json", "out", "-o", "./out"], ["--json and --output", "out for both"]),
@@ -55,6 +56,28 @@ def test_refused_with_a_plan_or_without(
         assert word in message
     assert "hidden" not in message
     assert not suspects.world.store.exists(), "nothing was written"
+
+
+def test_a_repository_that_cannot_be_read_is_refused_before_anything_is_built(
+    suspects: Suspects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = suspects.world
+    monkeypatch.chdir(world.folder)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    sides = ["--good", "good.txt", "--bad", "bad.txt", "--index", world.index.url, "--without", "same"]
+    (tmp_path / "folder").mkdir()
+    with serving(tmp_path, "me", "hidden") as server:
+        for source, words in (
+            (server.url("x"), "terminal prompts disabled"),
+            (server.url("x").replace("//", "//me:hidden@"), "credentials in the URL"),
+            ("file:///nowhere/at/all.git", "does not appear to be a git repository"),
+            (str(tmp_path / "folder"), "not a git repository"),
+            ("http://127.0.0.1:9/x.git", "unable to access"),
+        ):
+            message = refused(["bisect", *sides, "--source", f"alpha={source}", "--", "true"], capsys)
+            assert message.startswith("bisect-env: --source") and words in message, message
+            assert "hidden" not in message and "\n  wanted: " in message
+    assert not world.store.exists(), "nothing was written"
 
 
 def test_what_is_left_out_is_no_suspect_and_names_are_taken_as_pip_does(suspects: Suspects) -> None:
