@@ -28,6 +28,7 @@ Everything after `--` goes to the command: `nox -s matrix -- my.yaml --dry-run`,
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -138,6 +139,21 @@ def torch_tests(session: nox.Session) -> None:
         session.skip("BISECT_ENV_TEST_TORCH names no interpreter that has torch and transformers")
     session.install("-e", ".", *nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), "test"))
     session.run("pytest", "tests/reproducers/test_dflash_torch.py", "tests/reproducers/test_dflash_planted.py")
+
+
+@nox.session
+def browser_tests(session: nox.Session) -> None:
+    """The HTML reports in a real Chromium; BISECT_ENV_REQUIRE_BROWSER: that there is none is an error."""
+    named = os.environ.get("BISECT_ENV_TEST_BROWSER")
+    names = [named] if named else ["chromium", "chromium-browser", "google-chrome"]
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        say = session.error if os.environ.get("BISECT_ENV_REQUIRE_BROWSER") else session.skip
+        say(f"there is no {' and no '.join(names)}: install chromium, or name one by BISECT_ENV_TEST_BROWSER")
+    session.install("-e", ".", *nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), "test"))
+    session.install(*nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), "browser"))
+    variables = {"BISECT_ENV_TEST_BROWSER": str(found)}
+    session.run("pytest", *(session.posargs or ["tests/report/html/test_browser.py"]), env=variables)
 
 
 @nox.session

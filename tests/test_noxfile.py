@@ -60,7 +60,8 @@ def test_the_list_needs_no_network() -> None:
     names = re.findall(r"^[-*] (\S+)", listed.stdout, re.MULTILINE)
     default = "gpu" if "cu1" in listed.stdout else "cpu"
     cells = load(shipped.matrices_folder() / f"{default}.yaml").cells
-    others = ["bisect", "report", "show", "bundle", "unbundle", "clean", "tests", "torch_tests", "lint", "typecheck"]
+    others = ["bisect", "report", "show", "bundle", "unbundle", "clean", "tests"]
+    others += ["torch_tests", "browser_tests", "lint", "typecheck"]
     assert names == ["matrix", *(f"cell({cell.id})" for cell in cells), *others]
     for cell in cells:
         assert f"cell({cell.id}) [{','.join(cell.tags)}]" in listed.stdout
@@ -71,6 +72,18 @@ def test_tests_that_need_a_torch_say_why_they_are_skipped(monkeypatch: pytest.Mo
     done = run("-s", "torch_tests")
     assert done.returncode == 0, done.stderr
     assert "BISECT_ENV_TEST_TORCH names no interpreter" in done.stderr
+
+
+def test_tests_that_need_a_browser_say_why_they_are_skipped_or_fail_where_one_is_required(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("BISECT_ENV_TEST_BROWSER", "no-such-browser")
+    done = run("-s", "browser_tests")
+    assert done.returncode == 0, done.stderr
+    assert "there is no no-such-browser: install chromium" in done.stderr
+    monkeypatch.setenv("BISECT_ENV_REQUIRE_BROWSER", "1")
+    required = run("-s", "browser_tests")
+    assert required.returncode != 0 and "there is no no-such-browser" in required.stderr
 
 
 def test_tags_choose_cells() -> None:
@@ -145,7 +158,7 @@ def test_the_scripts_dependencies_are_the_packages() -> None:
 def test_the_sessions_groups_exist() -> None:
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
     used = re.findall(r'load_toml\("pyproject.toml"\), "(\w+)"', (ROOT / "noxfile.py").read_text())
-    assert set(used) == set(groups) == {"test", "lint", "typecheck"}
+    assert set(used) == set(groups) == {"test", "browser", "lint", "typecheck"}
     names = {group: {Requirement(line).name for line in lines} for group, lines in groups.items()}
     assert {"pytest", "pytest-xdist", "hypothesis", "nox"} <= names["test"]
     assert {"ruff", "import-linter"} <= names["lint"] and "mypy" in names["typecheck"]
