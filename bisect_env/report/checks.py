@@ -83,7 +83,7 @@ def of_matrix(rows: Sequence[Row], fail_on: Collection[Headline], trouble: str =
 def of_gate(found: GateResult) -> list[Check]:
     """A check a question, in the order of the questions. An inconclusive answer is an error: it does not pass."""
     samples = {sample.record.id: sample for side in (found.baseline, found.candidate) for sample in side.samples}
-    return [_question(line, [samples[name] for name in line.trials if name in samples]) for line in found.lines]
+    return [of_question(line, [samples[name] for name in line.trials if name in samples]) for line in found.lines]
 
 
 def _cell(row: Row, fail_on: Collection[Headline], trouble: str) -> Check:
@@ -130,7 +130,8 @@ def _evidence(row: Row) -> str:
     return "\n".join([*lines, f"More: bisect-env show {short_id(row.cell)}"])
 
 
-def _question(line: Line, samples: Sequence[Sample]) -> Check:
+def of_question(line: Line, samples: Sequence[Sample]) -> Check:
+    """The check of one question, with the trials that are its evidence."""
     state, level = {
         Decision.PASS: (State.PASSED, None),
         Decision.FAIL: (State.FAILED, Level.ERROR),

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from bisect_env.report.checks import LINES, Level, State, of_matrix
+from bisect_env.gate.records import Decision, Line, Question
+from bisect_env.report.checks import LINES, Level, State, of_matrix, of_question
 from bisect_env.verdicts.records import Headline
 from tests.report.build import Judged, laptop, row
 
@@ -73,3 +74,21 @@ def test_the_evidence_names_trials_signature_and_where_there_is_more() -> None:
     assert (
         check.seconds == pytest.approx(sum(sample.record.seconds for sample in shown.samples)) and check.seconds >= 2.5
     )
+
+
+@pytest.mark.parametrize(
+    ("decision", "state", "level"),
+    [
+        (Decision.PASS, State.PASSED, None),
+        (Decision.FAIL, State.FAILED, Level.ERROR),
+        (Decision.INCONCLUSIVE, State.ERROR, Level.WARNING),
+        (Decision.NOT_ASKED, State.SKIPPED, Level.NOTICE),
+    ],
+)
+def test_only_a_pass_of_a_gate_passes(decision: Decision, state: State, level: Level | None) -> None:
+    line = Line(Question.RACES, decision, "It is so.", "0/19", "1/19", (("bound", 0.226),), "40 more trials.")
+    check = of_question(line, row("2.11.0", "4.52.4", "F...", "....").samples)
+    assert (check.name, check.state, check.kind, check.level) == ("races", state, decision.value, level)
+    assert check.message == "It is so. 40 more trials."
+    assert check.evidence.splitlines()[:3] == ["baseline: 0/19", "candidate: 1/19", "bound: 0.226"]
+    assert "trials: threads-1 (threads failed)" in check.evidence
