@@ -105,20 +105,27 @@ class Blame:
             low: levels of the culprits that were searched along a line, on the good side of the smallest difference.
             high: on its bad side.
         """
-        words = " and ".join(culprit.itself.name for culprit in self.culprits)
         sides = (BAD, GOOD) if len(self.names) > len(self.moving) + len(self.perhaps_with) else (BAD,)
         found: list[Planned] = []
         for side in sides:
             rest = f", everything else at {side}" if len(sides) > 1 else ""
-            found.append(Planned(f"{words} at bad{rest}", side, self.beside(side, self.along(high)), True))
+            label = f"{self._named(self.culprits, high, BAD)}{rest}"
+            found.append(Planned(label, side, self.beside(side, self.along(high)), True))
             if not self.pair:
                 good = self.beside(side, self.with_good(self.culprits, low, high))
-                found.append(Planned(f"{words} at good{rest}", side, good, False))
+                found.append(Planned(f"{self._named(self.culprits, low, GOOD)}{rest}", side, good, False))
                 continue
             for culprit in self.culprits:
                 point = self.beside(side, self.with_good([culprit], low, high))
-                found.append(Planned(f"{culprit.itself.name} alone at good{rest}", side, point, False))
+                found.append(Planned(f"{self._named([culprit], low, GOOD)} alone{rest}", side, point, False))
         return tuple(found)
+
+    def _named(self, culprits: Collection[Culprit], at: Mapping[str, str], side: str) -> str:
+        """Culprits at their levels, for people: ``alpha and beta at bad``, ``alpha 1.4.0``."""
+        levels_of = {culprit.itself.name: at.get(culprit.itself.name, side) for culprit in culprits}
+        if set(levels_of.values()) == {side}:
+            return f"{' and '.join(levels_of)} at {side}"
+        return " and ".join(f"{name} {_level(level)}" for name, level in levels_of.items())
 
     def with_good(self, culprits: Collection[Culprit], low: Mapping[str, str], high: Mapping[str, str]) -> Chosen:
         """The bad side of the smallest difference with some of the culprits on its good side.
@@ -152,6 +159,12 @@ class Blame:
         """Whether the only culprit is what gives the only group its name."""
         part = self.culprits[0].part
         return len(self.culprits) == len(self.moving) == 1 and part is not None and part.name == self.moving[0]
+
+
+def _level(level: str) -> str:
+    if level in (GOOD, BAD):
+        return f"at {level}"
+    return f"at commit {level.rpartition('@')[2].partition('#')[0][:12]}" if "://" in level else level
 
 
 def apart(parts: Collection[Part], bad: Collection[str]) -> Chosen:

@@ -12,7 +12,6 @@ from bisect_env.bisection.log import Answer, Checked, Told
 from bisect_env.bisection.mixes import levels
 from bisect_env.bisection.records import (
     BAD,
-    Arm,
     CommitRange,
     Confirmation,
     Levels,
@@ -104,6 +103,13 @@ class State:
             self.checked |= set(want.points)
             self.unresolvable |= {each.point: each.reason for each in answer.unresolvable}
 
+    def rule_out(self, point: Levels, why: str) -> None:
+        """This mix is known to have no environment, nor has what would stand in for it: none of them is resolved."""
+        for each in (point, self.blame.stand_in(point)):
+            if each is not None:
+                self.checked.add(each)
+                self.unresolvable[each] = why
+
     def enter(self, stage: Stage, searched: tuple[str, ...]) -> None:
         """A stage begins."""
         self.stage, self.searched = stage, searched
@@ -147,13 +153,6 @@ class State:
         sides = self.blame.with_good(self.culprits, self.low, self.high), self.blame.along(self.high)
         good, bad = (self.usable(self.blame.beside(background, side)) for side in sides)
         return good, bad
-
-    def arms_of(self, background: str) -> tuple[Arm, ...]:
-        """The confirming arms of one direction."""
-        if self.confirmation is None:
-            return ()
-        sides = {arm.point: arm.background for arm in self.arms}
-        return tuple(arm for arm in self.confirmation.arms if sides.get(arm.point) == background)
 
     def seen_at(self, point: Levels) -> list[Observation]:
         """What the search has seen of a mix; confirming trials are none of its business."""

@@ -24,9 +24,10 @@ def which_version(state: State) -> Asking[None]:
         return
     confidence = state.confidence ** (1 / len(state.culprits))
     for culprit in state.culprits:
-        names = yield from _versions(state, culprit)
+        found = yield from _versions(state, culprit)
+        names = found.names
         if len(names) >= 3:
-            yield from _walk(state, culprit, names, confidence)
+            yield from _walk(state, culprit, found, confidence)
         elif state.specification.along is not None:
             yield from _differing(state, [BAD, GOOD], lambda side: _both(state, side))
         if state.ended is not None:
@@ -41,21 +42,22 @@ def _both(state: State, side: str) -> list[Levels]:
     return [state.blame.beside(side, each) for each in (state.blame.back(state.culprits), state.blame.at_bad())]
 
 
-def _versions(state: State, culprit: Culprit) -> Asking[tuple[str, ...]]:
+def _versions(state: State, culprit: Culprit) -> Asking[Candidates]:
     """Of a culprit, from its good one to its bad one; none where it has no line of versions."""
-    change = culprit.change
+    change, none = culprit.change, Candidates(Stage.VERSIONS, culprit.itself.name, ())
     if culprit.factor.kind is not Kind.DISTRIBUTION or change is None:
-        return ()
+        return none
     if change.good is None or change.bad is None or change.good_source or change.bad_source:
-        return ()
+        return none
     found = yield Lookup(Stage.VERSIONS, change.name, change.good, change.bad)
     assert isinstance(found, Candidates)
     state.notes += found.notes
-    return found.names
+    return found
 
 
-def _walk(state: State, culprit: Culprit, names: Sequence[str], confidence: float) -> Asking[None]:
+def _walk(state: State, culprit: Culprit, found: Candidates, confidence: float) -> Asking[None]:
     assert culprit.change is not None, "only a distribution has a line"
+    names, unusable = found.names, dict(found.unusable)
     name, last = culprit.itself.name, len(names) - 1
     state.enter(Stage.VERSIONS, tuple(names[1:]))
 
@@ -65,10 +67,14 @@ def _walk(state: State, culprit: Culprit, names: Sequence[str], confidence: floa
     def at(background: str, position: int) -> Levels:
         return state.blame.beside(background, state.blame.along({**state.high, name: level(position)}))
 
-    sides = [state.held] if state.ranges else (yield from _backgrounds(state, at, len(names)))
+    able = [position for position, version in enumerate(names) if version not in unusable]
+    sides = [state.held] if state.ranges else (yield from _backgrounds(state, at, able))
     background = yield from _differing(state, sides, lambda side: [at(side, 0), at(side, last)])
     if background is None:
         return
+    for position, version in enumerate(names):
+        if version in unusable:
+            state.rule_out(at(background, position), unusable[version])
     result = yield from _along(state, Stage.VERSIONS, lambda position: at(background, position), names, confidence)
     if result is None:
         return
@@ -164,12 +170,13 @@ def _along(
     return result
 
 
-def _backgrounds(state: State, at: Callable[[str, int], Levels], count: int) -> Asking[list[str]]:
+def _backgrounds(state: State, at: Callable[[str, int], Levels], able: Sequence[int]) -> Asking[list[str]]:
     """The sides to hold everything else at, the better one first: the bad one, where the culprit matters for certain,
-    unless fewer of the versions can be tested there. An end that cannot counts for more than all between."""
+    unless fewer of the versions can be tested there, of those that may be. An end that cannot counts for more than all
+    between."""
     misses: dict[str, tuple[bool, int, bool]] = {}
     for side in (BAD, GOOD):
-        points = [at(side, position) for position in range(count)]
+        points = [at(side, position) for position in able]
         yield Check(Stage.VERSIONS, tuple(points))
         missing = [point in state.unresolvable for point in points]
         misses[side] = (missing[0] or missing[-1], sum(missing), side != BAD)
