@@ -96,6 +96,12 @@ def bisect(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def gate(session: nox.Session) -> None:
+    """May this change touch the training hosts: `-- --baseline now.txt --upgrade NAME==VERSION`, `-- --help`."""
+    bisect_env("gate", *session.posargs)
+
+
+@nox.session(venv_backend="none")
 def report(session: nox.Session) -> None:
     """The table of what a store holds, here or brought from another host: `-- FILE --store DIR`."""
     bisect_env("report", *session.posargs)
@@ -139,6 +145,18 @@ def torch_tests(session: nox.Session) -> None:
         session.skip("BISECT_ENV_TEST_TORCH names no interpreter that has torch and transformers")
     session.install("-e", ".", *nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), "test"))
     session.run("pytest", "tests/reproducers/test_dflash_torch.py", "tests/reproducers/test_dflash_planted.py")
+
+
+@nox.session
+def ssh_tests(session: nox.Session) -> None:
+    """Hosts captured through a real sshd on loopback; BISECT_ENV_REQUIRE_SSHD: that there is none is an error."""
+    places = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/usr/local/sbin"
+    missing = [name for name in ("ssh", "ssh-keygen", "sshd") if shutil.which(name, path=places) is None]
+    if missing:
+        say = session.error if os.environ.get("BISECT_ENV_REQUIRE_SSHD") else session.skip
+        say(f"there is no {' and no '.join(missing)}: install openssh-server")
+    session.install("-e", ".", *nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), "test"))
+    session.run("pytest", *(session.posargs or ["-n", "3", "tests/ssh"]))
 
 
 @nox.session

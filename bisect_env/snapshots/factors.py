@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from packaging.version import InvalidVersion, Version
 
-from bisect_env.snapshots import grouping, surroundings
+from bisect_env.snapshots import grouping, loaded, surroundings
 from bisect_env.snapshots.changes import Change as Change
 from bisect_env.snapshots.changes import compare
 from bisect_env.snapshots.records import Distribution, Snapshot, Target, this_host
@@ -227,6 +227,8 @@ def _surroundings(good: Snapshot, bad: Snapshot) -> tuple[list[Factor], list[Hel
         held.append(Held(content.name, content.good, content.bad, why))
     why = "trials run on this host's own"
     held += [Held(each.name, each.good, each.bad, why) for each in surroundings.machine(good, bad)]
+    why = "what a process loads does not follow from its distributions alone: LD_LIBRARY_PATH, LD_PRELOAD, ld.so.conf"
+    held += [Held(each.name, each.good, each.bad, why) for each in loaded.differing(good, bad)]
     return factors, held, list(places)
 
 

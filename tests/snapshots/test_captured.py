@@ -10,7 +10,7 @@ import pytest
 from bisect_env.errors import BadInput
 from bisect_env.snapshots import capture
 from bisect_env.snapshots.reading import read_text
-from bisect_env.snapshots.records import CompileCache, Unread
+from bisect_env.snapshots.records import CompileCache, Library, Seen, Unread
 
 DOCUMENT: dict[str, Any] = {
     capture.KEY: capture.FORMAT,
@@ -65,6 +65,43 @@ def test_all_of_it(text: str) -> None:
     assert found.variables == (("HF_TOKEN", "***"), ("OMP_NUM_THREADS", "4")) and "TRITON*" in found.covered
     assert found.cache == CompileCache("/tmp/torchinductor_me", 285, 353_000_000)
     assert found.unread == (Unread(0, "/srv/venv/x.dist-info", "ValueError: no name"),) and not found.partial
+
+
+def test_an_older_document_does_not_say_where() -> None:
+    found = read_text(printed(DOCUMENT), "x")
+    assert found.seen == () and found.where("variables") is Seen.UNKNOWN
+    assert found.venv is None and found.libraries is None
+    assert any("a job's own script may set others" in each for each in found.missing)
+
+
+def test_a_process() -> None:
+    told = {
+        "venv": "/srv/venv",
+        "variables": None,
+        "cache": None,
+        "libraries": [["libnccl.so.2", "/usr/lib/libnccl.so.2"]],
+        "seen": {"python": "process", "variables": "unknown", "libraries": "process", "driver": "another word"},
+        "remarks": ["The variables are not known: https://me:geheim@x/."],
+    }
+    found = read_text(printed(DOCUMENT | told), "x")
+    assert found.variables is None and found.cache is None and found.venv == "/srv/venv"
+    assert found.libraries == (Library("libnccl.so.2", "/usr/lib/libnccl.so.2"),)
+    assert found.seen == (("python", Seen.PROCESS), ("variables", Seen.UNKNOWN), ("libraries", Seen.PROCESS))
+    assert "geheim" not in repr(found) and found.missing[0].startswith("The variables are not known")
+    assert not any("a job's own script may set others" in each for each in found.missing)
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        ({"found": "there is none", "wanted": "another"}, "x: there is none\n  wanted: another"),
+        ({"found": "it hides", "wanted": ""}, "x: it hides\n  wanted: --python or --activate"),
+        ({}, r"problem\.wanted: nothing"),
+    ],
+)
+def test_nothing_to_capture(problem: object, words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        read_text(printed({capture.KEY: capture.FORMAT, "problem": problem}), "x")
 
 
 @pytest.mark.parametrize(
