@@ -20,15 +20,19 @@ COMMANDS: dict[tuple[str, ...], list[str]] = {
     ("bisect", "replay"): ["no.jsonl"],
     ("simulate",): ["--factors", "60", "--fail-rate", "0.1", "--runs", "100000"],
     ("inventory",): [],
+    ("gate",): ["--baseline", "no.txt", "--candidate", "no.txt"],
+    ("history",): [],
+    ("capture",): ["--", "sleep", "60"],
 }
 """Each command that writes a file, and what else it is given: what it would take long for, or refuse later."""
-FILES = {"json_path": "--json", "output_path": "-o", "output": "-o", "html_path": "--html"}
+FILES = {"--json", "--output", "--html", "--junit"}
 
 
 def writers(command: click.Command, name: tuple[str, ...] = ()) -> dict[tuple[str, ...], list[str]]:
     """The commands below this one that take the name of a file to write, and their options for it."""
     found = {}
-    own = [FILES[str(each.name)] for each in command.params if each.name in FILES]
+    paths = [each for each in command.params if isinstance(each.type, click.Path) and each.type.file_okay]
+    own = [option for each in paths for option in each.opts if option in FILES]
     if own:
         found[name] = own
     if isinstance(command, click.Group):
@@ -71,7 +75,7 @@ def test_refused_at_once(
     began = time.monotonic()
     message = refused([*name, option, path, *COMMANDS[name]], capsys)
     assert time.monotonic() - began < 10
-    assert message.startswith(f"bisect-env: {'--output' if option == '-o' else option}: {path}: ")
+    assert message.startswith(f"bisect-env: {option}: {path}: ")
     assert said in message and "\n  wanted: a file" in message
     assert [each.name for each in tmp_path.iterdir()] == ["file"], "something was written"
 
