@@ -16,6 +16,7 @@ from packaging.requirements import Requirement
 from bisect_env.matrix import shipped
 from bisect_env.matrix.loading import load
 from tests.support.bisecting import Suspects
+from tests.support.gating import Gates
 from tests.support.index import refusing_url
 from tests.support.racing import World
 
@@ -60,8 +61,8 @@ def test_the_list_needs_no_network() -> None:
     names = re.findall(r"^[-*] (\S+)", listed.stdout, re.MULTILINE)
     default = "gpu" if "cu1" in listed.stdout else "cpu"
     cells = load(shipped.matrices_folder() / f"{default}.yaml").cells
-    others = ["bisect", "report", "show", "bundle", "unbundle", "clean", "tests"]
-    others += ["torch_tests", "browser_tests", "lint", "typecheck"]
+    others = ["bisect", "gate", "report", "show", "bundle", "unbundle", "clean", "tests"]
+    others += ["torch_tests", "ssh_tests", "browser_tests", "lint", "typecheck"]
     assert names == ["matrix", *(f"cell({cell.id})" for cell in cells), *others]
     for cell in cells:
         assert f"cell({cell.id}) [{','.join(cell.tags)}]" in listed.stdout
@@ -130,6 +131,18 @@ def test_exit_codes_of_a_bisection_survive_and_its_command_arrives(world: World)
     unreproduced = run("-s", "bisect", "--", *sides, "--", *command, world=world)
     assert unreproduced.returncode == 1 and "bad end does not fail" in unreproduced.stdout, unreproduced.stderr
     nothing = run("-s", "bisect", "--", "--good", good, "--bad", good, "--offline", "--", *command, world=world)
+    assert nothing.returncode == 4, nothing.stderr
+
+
+def test_exit_codes_of_a_gate_survive(world: World) -> None:
+    gates = Gates(world)
+    gates.offer("1.0")
+    gates.offer("1.1", race=1.0)
+    now, new = (str(gates.freeze(f"{version}.txt", engine=version)) for version in ("1.0", "1.1"))
+    options = ("--index", world.index.url, "--max-race-rate", "0.4", "--", "python", str(world.folder / "trial.py"))
+    failed = run("-s", "gate", "--", "--baseline", now, "--candidate", new, *options, world=world)
+    assert failed.returncode == 1 and "FAIL on races" in failed.stdout, failed.stderr
+    nothing = run("-s", "gate", "--", "--baseline", now, "--candidate", now, *options, world=world)
     assert nothing.returncode == 4, nothing.stderr
 
 

@@ -11,7 +11,7 @@ from bisect_env.engine.state import CellState
 from bisect_env.errors import BadInput
 from bisect_env.gate import deciding, earlier, pace, throughput
 from bisect_env.gate.needed import needed
-from bisect_env.gate.records import BASELINE, Announcement, Question
+from bisect_env.gate.records import BASELINE, Announcement, Decision, Question
 from bisect_env.gate.specification import Gate
 from bisect_env.gate.turns import Place, Turns
 from bisect_env.store.trials import StoredTrial
@@ -139,7 +139,12 @@ class Measured:
             self.notes.append(f"rounds: {IN_VAIN} sessions one after the other in which a side did not come to them")
 
     def _go_on_for_throughput(self, turns: Turns) -> None:
-        """Where throughput comes from the trials themselves, further blocks, until there are enough pairs of them."""
+        """Where throughput comes from the trials themselves, further blocks, until there are enough pairs of them.
+
+        Not for a candidate that has not passed the race question: it does not pass any more, and its trials do not pair.
+        """
+        if deciding.races_line(self._gate.rules, self.announcement, *self.samples).decision is not Decision.PASS:
+            return
         while not self._enough() and 0 < (done := self._sessions()) < (wanted := self._wanted()):
             blocks = len(by_side(self._sides[1].samples).threads)
             self._place.reporter.note(f"throughput: {wanted - done} more pairs of trials, as their noise asks for")

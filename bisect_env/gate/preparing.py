@@ -76,9 +76,10 @@ class Preparing:
             BadInput, InfrastructureError: the baseline has none, or the disk is full.
         """
         place = self._place
+        if not isinstance(self._sides[1].lock, Lock):
+            return False
         for state in self._sides:  # The baseline first: without it nothing is asked of the candidate.
-            if not isinstance(state.lock, Lock):
-                return False
+            assert isinstance(state.lock, Lock), "resolve() gives the baseline one, or raises"
             wanted = {state.lock.address: (state.lock, state.cell.request, state.cell.id)}
             limits = self._gate.asked.limits
             root = place.settings.root

@@ -155,7 +155,7 @@ class Turns:
                     if not enough():
                         self._measure([self._sides[at]], reached)
             done = reached
-            self._told(done)
+            self._told(done, max(until, self._blocks))
 
     def profile(self) -> None:
         """One trial a side under the profiler, where trials are on a GPU and none was yet: it is never counted."""
@@ -205,13 +205,13 @@ class Turns:
     def _missing_on_purpose(self, state: CellState, until: int) -> list[int]:
         return sorted(block for block in self._left_out if block < until) if state is self._sides[0] else []
 
-    def _told(self, block: int) -> None:
+    def _told(self, block: int, blocks: int) -> None:
         seen = [threaded(state.samples) for state in self._sides]
         wrong = [sum(bad(sample.record) for sample in side) for side in seen]
         seconds = pace.per_trial([s for state in self._sides for s in state.samples], self._gate.asked.at_once)
         if seconds is not None:
-            self._place.reporter.remaining(2 * seconds * max(0, self._blocks - block))
-        self._place.reporter.stands(block, self._blocks, (wrong[0], wrong[1]), (len(seen[0]), len(seen[1])))
+            self._place.reporter.remaining(2 * seconds * (blocks - block))
+        self._place.reporter.stands(block, blocks, (wrong[0], wrong[1]), (len(seen[0]), len(seen[1])))
 
 
 def _taken(cell: Cell, block: int) -> StoredTrial:
