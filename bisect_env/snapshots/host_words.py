@@ -91,6 +91,12 @@ def meaning(said: str) -> Failure | None:
     return next((each for each in FAILURES if each.pattern.search(said)), None)
 
 
+def own_complaint(said: str) -> str:
+    """What the script that was sent found wrong there; empty when the failure is another one."""
+    told = re.findall(r"^bisect-env: (.+?)\s*$", said, re.MULTILINE)
+    return last_words(told[-1])[2:] if told else ""
+
+
 def silent(command: Sequence[str]) -> str:
     """What would be right where a command ended well and answered nothing: its shell got no input."""
     names = {word.rpartition("/")[2] for word in command}

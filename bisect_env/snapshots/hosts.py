@@ -26,6 +26,8 @@ TIMEOUT = 180.0
 """Seconds for everything: connecting, starting in a container, reading the packages from a slow disk."""
 GRACE = 2.0
 """Seconds between the polite and the final signal."""
+LAST = 20_000
+"""Characters of what a command said that are looked at for its meaning."""
 MOST_BYTES = 64 << 20
 """Of an answer: a host with a thousand distributions sends a fifth of a megabyte."""
 
@@ -141,13 +143,16 @@ def ask(way: Route, origin: str, timeout: float = TIMEOUT) -> str:
             f"{origin}: the answer ends in its middle (status {process.returncode}){last}\n"
             "  The connection was dropped, or what ran there was killed. Give the same command again"
         )
-    raise _failed(command, process.returncode, complaints or said, last, origin)
+    raise _failed(command, process.returncode, (complaints or said)[-LAST:], last, origin)
 
 
 def _failed(command: Sequence[str], status: int, said: str, last: str, origin: str) -> BisectEnvError:
     if status == 0:
         return BadInput(origin, "", f"it ended well and answered nothing{last}", host_words.silent(command))
-    failure = None if "bisect-env: " in said else host_words.meaning(said)
+    own = host_words.own_complaint(said)
+    if own:
+        return BadInput(origin, "", own, "the environment that is meant: --python, --activate, or `@VENV` last")
+    failure = host_words.meaning(said)
     if failure is None:
         return BadInput(origin, "", f"it ended with status {status}{last}", _WANTED)
     found = f"{failure.meaning} (status {status}){last}"

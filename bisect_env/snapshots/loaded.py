@@ -1,4 +1,4 @@
-"""Libraries that two running processes have loaded from different places: a difference that no list of packages shows."""
+"""Libraries that two processes have loaded from different places: a difference that no list of packages shows."""
 
 from __future__ import annotations
 

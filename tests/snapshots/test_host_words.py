@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bisect_env.snapshots.host_words import last_words, meaning, open_secret, silent
+from bisect_env.snapshots.host_words import last_words, meaning, open_secret, own_complaint, silent
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,11 @@ def test_meanings(said: str, machine: bool) -> None:
 @pytest.mark.parametrize("said", ["", "error", "bash: open: Permission denied", "sh: line 3: python3: not found"])
 def test_none_is_made_up(said: str) -> None:
     assert meaning(said) is None
+
+
+def test_what_the_script_itself_says_counts() -> None:
+    assert own_complaint("motd\r\nbisect-env: there is no python3 on PATH\r\n") == "there is no python3 on PATH"
+    assert own_complaint("ssh: bisect-env: x") == "" == own_complaint("")
 
 
 def test_the_tool_is_named_that_passes_no_input() -> None:
