@@ -12,7 +12,7 @@ from typing import Literal
 from bisect_env.bisection.records import Finding, Observation, Plan
 from bisect_env.gate.records import Announcement, Decision, Line, Rules
 from bisect_env.matrix.cells import Scalar
-from bisect_env.report.history import Change
+from bisect_env.report.history import Shift
 from bisect_env.report.mitigations import Effect
 from bisect_env.report.origin import Origin
 from bisect_env.search.simulated_subsets import FactorWorld
@@ -428,7 +428,7 @@ class MomentFacts:
     """That counted then."""
     own: int
     """That the run added."""
-    changes: tuple[Change, ...]
+    changes: tuple[Shift, ...]
     """Since the moment before."""
 
 
@@ -461,7 +461,7 @@ class Changed:
     cell: str
     before: str
     """The run that measured it before."""
-    changes: tuple[Change, ...]
+    changes: tuple[Shift, ...]
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ NONE = "none"
 
 
 @dataclass(frozen=True)
-class Change:
+class Shift:
     """Something that was otherwise when the cell was measured before."""
 
     what: str
@@ -42,20 +42,20 @@ class Change:
     after: str | None
 
 
-def changes(before: Moment, after: Moment) -> list[Change]:
+def changes(before: Moment, after: Moment) -> list[Shift]:
     """In what two moments of a cell differ, the verdict first."""
-    found = [Change("verdict", "", before.verdict.text, after.verdict.text)]
+    found = [Shift("verdict", "", before.verdict.text, after.verdict.text)]
     found += _pins(before, after)
     found += _keys("condition", *(moment.cell.condition.as_dict() for moment in (before, after)))
     found += _keys("variable", *({n: shown(n, v) for n, v in moment.cell.variables} for moment in (before, after)))
-    found += [Change(what, "", told(before), told(after)) for what, told in _FACTS]
+    found += [Shift(what, "", told(before), told(after)) for what, told in _FACTS]
     kept = [change for change in found if change.before != change.after and "" not in (change.before, change.after)]
     if before.address != after.address and not any(change.what in ("distribution", "python") for change in kept):
-        kept.append(Change("environment", "", before.address, after.address))
+        kept.append(Shift("environment", "", before.address, after.address))
     return kept
 
 
-def since(found: Past) -> tuple[StoredRun, list[tuple[CellPast, list[Change]]]] | None:
+def since(found: Past) -> tuple[StoredRun, list[tuple[CellPast, list[Shift]]]] | None:
     """The last run that measured something, and each cell that it measured again with what changed for it.
 
     None when nothing was ever measured.
@@ -133,7 +133,7 @@ def _run(run: StoredRun, own: int) -> dict[str, Any]:
     }
 
 
-def _moment(moment: Moment, differs: list[Change]) -> dict[str, Any]:
+def _moment(moment: Moment, differs: list[Shift]) -> dict[str, Any]:
     verdict = moment.verdict
     return {
         "run": moment.run.id,
@@ -220,7 +220,7 @@ def _notes(cells: tuple[CellPast, ...]) -> tuple[str, ...]:
     return (*notes, *(f"now {_now(cell.now)} ({cell.cell.id})" for cell in cells if cell.now is not None))
 
 
-def _said(found: list[Change]) -> str:
+def _said(found: list[Shift]) -> str:
     pins = [change for change in found if change.what == "distribution"]
     more = [f"and {len(pins) - NAMED} more distributions"] if len(pins) > NAMED else []
     others = [change for change in found if change.what != "distribution"]
@@ -229,19 +229,19 @@ def _said(found: list[Change]) -> str:
     return ", ".join([*map(_sentence, [*verdict, *pins[:NAMED]]), *more, *map(_sentence, rest)])
 
 
-def _sentence(change: Change) -> str:
+def _sentence(change: Shift) -> str:
     name = "" if change.what == "verdict" else f"{change.name or change.what} "
     return f"{name}{change.before or NONE} -> {change.after or NONE}"
 
 
-def _pins(before: Moment, after: Moment) -> list[Change]:
+def _pins(before: Moment, after: Moment) -> list[Shift]:
     if before.lock is None or after.lock is None:
         return []
     return _keys("distribution", dict(before.lock.pins), dict(after.lock.pins))
 
 
-def _keys(what: str, before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
-    return [Change(what, name, _text(before, name), _text(after, name)) for name in sorted({*before, *after})]
+def _keys(what: str, before: dict[str, Any], after: dict[str, Any]) -> list[Shift]:
+    return [Shift(what, name, _text(before, name), _text(after, name)) for name in sorted({*before, *after})]
 
 
 def _text(values: dict[str, Any], name: str) -> str | None:

@@ -1,4 +1,7 @@
-"""The published JSON Schemas of all documents: ``python -m bisect_env.report.schemas docs/schema`` writes them."""
+"""The published JSON Schemas of all documents: ``python -m bisect_env.report.schemas docs/schema`` writes them.
+
+With pydantic 2.13 or newer: older ones find fewer of the words, and 2.9 takes a record for another of the same name.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +39,7 @@ def schema(name: str) -> dict[str, Any]:
 
 def _made(kind: type) -> dict[str, Any]:
     """As pydantic makes it. A list of one, because a bare dataclass takes no configuration."""
-    config = ConfigDict(use_attribute_docstrings=True, json_schema_serialization_defaults_required=True)
-    made = TypeAdapter(list[kind], config=config).json_schema(mode="serialization")  # type: ignore[valid-type]
+    made = TypeAdapter(list[kind], config=ConfigDict(use_attribute_docstrings=True)).json_schema(mode="serialization")  # type: ignore[valid-type]
     definitions = made["$defs"]
     return {**definitions.pop(kind.__name__), "$defs": definitions}
 
@@ -66,11 +68,17 @@ def _clean(node: Any) -> Any:
     if isinstance(node, list):
         return [_clean(item) for item in node]
     if not isinstance(node, dict):
-        return _MARKUP.sub(r"`\1`", node) if isinstance(node, str) else node
+        return node
     if node.get("type") == "number":
         node = node | {"type": ["number", "null"]}
+    if "properties" in node:
+        node = node | {"required": list(node["properties"])}
     return {
-        key: {name: _clean(item) for name, item in value.items()} if key in NAMED else _clean(value)
+        key: {name: _clean(item) for name, item in value.items()}
+        if key in NAMED
+        else " ".join(_MARKUP.sub(r"`\1`", value).split())
+        if key == "description"
+        else _clean(value)
         for key, value in node.items()
         if key not in ("title", "default")
     }

@@ -8,7 +8,7 @@ from typing import Any
 from bisect_env.engine.past import CellPast, Moment, Past
 from bisect_env.environments.records import Lock
 from bisect_env.matrix.cells import Cell
-from bisect_env.report.history import MOST, NAMED, Change, changes, describe, document, since
+from bisect_env.report.history import MOST, NAMED, Shift, changes, describe, document, since
 from bisect_env.store.runs import StoredRun
 from bisect_env.store.trials import StoredTrial
 from bisect_env.trials.records import Device
@@ -78,7 +78,7 @@ def test_a_variable_that_is_named_like_a_secret_hides_its_value() -> None:
     before = moment(1, RACE, cell=with_variables(("HF_TOKEN", "hunter2"), ("OMP_NUM_THREADS", "1")))
     after = moment(2, RACE, cell=with_variables(("OMP_NUM_THREADS", "8")))
     found = changes(before, after)
-    assert Change("variable", "OMP_NUM_THREADS", "1", "8") in found and len(found) == 2
+    assert Shift("variable", "OMP_NUM_THREADS", "1", "8") in found and len(found) == 2
     text = describe(past(before, after), 120) + json.dumps(document(past(before, after)))
     assert "hunter2" not in text and "HF_TOKEN" in text
 
