@@ -108,6 +108,12 @@ def report(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def history(session: nox.Session) -> None:
+    """Verdicts from run to run, and what changed with them: `-- FILE --store DIR`."""
+    bisect_env("history", *session.posargs)
+
+
+@nox.session(venv_backend="none")
 def show(session: nox.Session) -> None:
     """Everything known about a cell, a trial, an environment or a run: `-- ID`."""
     bisect_env("show", *session.posargs)
