@@ -43,7 +43,8 @@ def page(result: GateResult) -> str:
     tone = tones.of(result.decision)
     return paper.write(
         "gate.html",
-        title=gate.headline(result),
+        title=f"Gate {result.id}".strip(),
+        headline=gate.headline(result),
         answer=gate.answer(result.decision),
         tone=tone,
         sign=tones.sign(tone),

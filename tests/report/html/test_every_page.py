@@ -212,3 +212,13 @@ def luminance(colour: str) -> float:
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("said", "typed"),
+    [("see `bisect-env show ID`.", ["bisect-env show ID"]), ("an odd ` stays", []), ("`<b>` and `c`", ["<b>", "c"])],
+)
+def test_what_is_to_be_typed_is_set_apart(said: str, typed: list[str]) -> None:
+    root = read(bisection_page.page(culprit(notes=(said,))))
+    (note,) = [item for item in root.all("li") if item.text.replace("`", "") == said.replace("`", "")]
+    assert [code.text for code in note.all("code")] == typed and ("`" in note.text) == (not typed)

@@ -16,7 +16,7 @@ from tests.report.html.reading import read
 def test_each_question_has_its_block_with_word_sentence_and_evidence() -> None:
     result = gate()
     root = read(html.page(result))
-    assert words.headline(result) == root.all("h1")[0].text
+    assert words.headline(result) == root.all("p", "lead")[0].text and result.id in root.all("h1")[0].text
     blocks = root.all("article", "question")
     assert len(blocks) == len(result.lines)
     for block, line in zip(blocks, result.lines, strict=True):
