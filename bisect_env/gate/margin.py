@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from bisect_env.gate.races import MOST_TRIALS, STATISTICAL, WANTED, Judged
 from bisect_env.gate.records import Chance, Decision, Rules
 
-_GRID = 800
+_GRID = 400
 """Baseline's rates over which the highest error is looked for, closer together near 0 and 1."""
 _ALLOWANCE = 2e-4
-"""Kept of each error for what lies between two of them: a test looks there, fifty times as closely."""
+"""Kept of each error for what lies between two of them: a test looks there, twenty times as closely."""
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -98,6 +98,7 @@ def judge(design: MarginDesign, candidate: Sequence[bool], baseline: Sequence[bo
     return Judged(Decision.PASS, bad, len(own))
 
 
+@lru_cache(maxsize=64)
 def margin_trials(margin: float, confidence: float, rate: float, wanted: float = WANTED) -> int | None:
     """Trials a side with which a candidate that races as the baseline does, at ``rate``, passes with this chance.
 
@@ -121,10 +122,20 @@ def margin_trials(margin: float, confidence: float, rate: float, wanted: float =
 
 
 def planned(rules: Rules, baseline_rate: float) -> int:
-    """Trials a side: as asked for, else what passes an unchanged candidate at this rate with a chance of WANTED."""
+    """Trials a side: as asked for, else what passes an unchanged candidate at this rate with a chance of WANTED.
+
+    Where no practical number does, the fewest that can pass.
+
+    Raises:
+        ValueError: the rules ask for no margin.
+    """
     if rules.no_worse is None:
         raise ValueError("no margin is asked for")
-    return rules.trials or margin_trials(rules.no_worse, rules.confidence, baseline_rate) or MOST_TRIALS
+    for rate in (baseline_rate, 0.0):
+        found = rules.trials or margin_trials(rules.no_worse, rules.confidence, rate)
+        if found is not None:
+            return found
+    return MOST_TRIALS
 
 
 def _normal_chance(n: int, margin: float, confidence: float, rate: float) -> float:
@@ -160,7 +171,7 @@ def _chances(n1: int, n0: int, first: Floats, second: Floats) -> Callable[[Ints]
 def _largest(region: Callable[[float], Ints], error: Callable[[Ints], float], allowed: float) -> Ints:
     """The largest region, by the least value the score is compared with, whose error is allowed."""
     low, high = 0.0, 40.0
-    for _ in range(45):
+    for _ in range(32):
         middle = (low + high) / 2
         low, high = (low, middle) if error(region(middle)) <= allowed else (middle, high)
     return region(high)

@@ -118,18 +118,19 @@ def pairs_to_tell(rules: Rules, sessions: Sequence[Session]) -> tuple[int, Decis
     Returns:
         Their number and which answer it would be; None when the ratio is too near the limit, or with one session.
     """
-    found = units(sessions)
-    # The centre and the width that the test sees: one stalled session moves neither. 84 % is one deviation of normal.
-    middle, low, high = _bounds(found, 0.84) if found else (0.0, None, None)
-    distance = middle - log(rules.min_throughput)
-    if low is None or high is None or not distance:
+    found, least = units(sessions), log(rules.min_throughput)
+    if len(found) < 2:
         return None
-    noise = (high - low) / 2 * sqrt(len(found))
-    confidence = rules.confidence if distance > 0 else 1 - (1 - rules.confidence) / STATISTICAL
-    number = max(FIRST_SESSIONS, _units_for(confidence, WANTED, noise / distance))
+    middle, low, _ = _bounds(found, rules.confidence)
+    _, _, high = _bounds(found, strict := 1 - (1 - rules.confidence) / STATISTICAL)
+    if low is None or high is None or middle == least:
+        return None
+    # By how much the bound that had to clear the limit lies off the centre: that shrinks with the root of the number.
+    passes = middle > least
+    width, level = (middle - low, rules.confidence) if passes else (high - middle, strict)
+    number = len(found) * _units_for(level, WANTED, width / (middle - least)) / _units_for(level, 0.5, 1.0)
     pairs = ceil(number * sum(map(len, sessions)) / len(found))
-    answer = Decision.PASS if distance > 0 else Decision.FAIL
-    return (pairs, answer) if pairs <= 10 * MOST_PAIRS else None
+    return (pairs, Decision.PASS if passes else Decision.FAIL) if pairs <= 10 * MOST_PAIRS else None
 
 
 def _bounds(values: Sequence[float], confidence: float) -> tuple[float, float | None, float | None]:
