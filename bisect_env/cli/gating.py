@@ -84,17 +84,23 @@ def specified(
     baseline, candidate = bisecting.with_variables(baseline, candidate, checked)
     resolver = _Resolver(wanted, checked, uv)
     baseline = resolver.exact(baseline)
-    settled = resolver.settled(candidate) if sides.candidate is not None else resolver.changed(baseline, lines)
+    listed = baseline
+    if sides.candidate is not None:
+        settled = resolver.settled(candidate)
+    else:
+        baseline, settled = resolver.changed(baseline, lines)
     known = pinning.installed(sides.specs)
     difference = changes(baseline, settled.snapshot, checked.index, uv.simple, known, cache=wanted.cache is None)
     asked = bisecting.specification(wanted, checked, baseline, settled.snapshot, difference)
-    again = tuple("" if spec is None or spec.startswith(sources.STDIN) else spec for spec in (
-        sides.baseline, sides.candidate
-    ))  # fmt: skip
-    return (
-        Gate(asked, rules, controls, baseline_store, (again[0], again[1]), words(wanted, where)),
-        settled.unavailable,
-    )
+    # What the command line does not name as it is compared is kept as a file for another command.
+    again = (_again(sides.baseline) if baseline == listed else "", _again(sides.candidate))
+    gate = Gate(asked, rules, controls, baseline_store, again, words(wanted, where))
+    return gate, settled.unavailable
+
+
+def _again(spec: str | None) -> str:
+    """A source that can be read a second time; empty for none."""
+    return "" if spec is None or spec.startswith(sources.STDIN) else spec
 
 
 class _Resolver:
@@ -115,8 +121,8 @@ class _Resolver:
         found = candidates.settled(candidate, self._cell(candidate).request, self._uv, self._stop)
         return self._told(found)
 
-    def changed(self, baseline: Snapshot, lines: tuple[str, ...]) -> candidates.Settled:
-        """The baseline with these requirements installed into it."""
+    def changed(self, baseline: Snapshot, lines: tuple[str, ...]) -> tuple[Snapshot, candidates.Settled]:
+        """The baseline as its lock completes it, and with these requirements installed into it."""
         asked = self._specification(baseline)
 
         def resolve(wanted: Any) -> dict[str, Lock | Unavailable]:
@@ -124,7 +130,8 @@ class _Resolver:
             return {key: locks.resolve(request, self._uv, stop=self._stop) for key, request in requests.items()}
 
         ((cell, lock), _), _ = resolving.resolved(asked, resolve)
-        return self._told(candidates.changed(baseline, lock, cell.request, lines, self._uv, self._stop))
+        before, found = candidates.changed(baseline, lock, cell.request, lines, self._uv, self._stop)
+        return before, self._told(found)
 
     def _told(self, found: candidates.Settled) -> candidates.Settled:
         missing = found.unavailable
@@ -213,7 +220,7 @@ def run(gate: Gate, missing: Unavailable | None, where: Where, output: Output, f
             ended = error
             result = going.result("it was interrupted" if isinstance(error, KeyboardInterrupt) else "it failed")
     if dry:
-        say(report.plan(result))
+        say(report.plan(result, gate_output.WIDE))
         return ExitCode.PASSED
     gate_output.put(result, output)
     if isinstance(ended, InfrastructureError):

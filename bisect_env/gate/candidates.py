@@ -52,12 +52,12 @@ def settled(snapshot: Snapshot, request: EnvironmentRequest, uv: Uv, stop: threa
 
 def changed(
     baseline: Snapshot, lock: Lock, request: EnvironmentRequest, wanted: Sequence[str], uv: Uv, stop: threading.Event
-) -> Settled:
-    """The baseline after ``wanted`` was installed into it.
+) -> tuple[Snapshot, Settled]:
+    """The baseline as its lock completes it, and what it is after ``wanted`` was installed into it.
 
     Args:
         baseline: exact.
-        lock: the baseline's.
+        lock: the baseline's. What it has and the snapshot's form does not list moves or stays like the rest.
         request: of its cell.
         wanted: requirement lines: ``transformers==5.8.1``, or a name alone for its newest version.
 
@@ -66,23 +66,28 @@ def changed(
         InfrastructureError: the disk is full, or uv failed.
     """
     parsed = requirements.parse(wanted)
+    listed = {each.name for each in baseline.distributions}
+    if not baseline.partial and all(name in listed for name, _ in lock.pins):
+        before = baseline
+    else:
+        unlisted = (each for each in _of(lock, baseline) if each.name not in listed)
+        everything = in_order((*baseline.distributions, *unlisted))
+        before = replace(baseline, distributions=everything, cuda=baseline.cuda or lock.cuda, partial=False)
     told = replace(
-        baseline,
+        before,
         origin=f"{baseline.origin} with {', '.join(map(str, parsed))}",
         form=FORM,
         missing=(),
         unread=(),
-        distributions=_named(baseline, parsed),
+        distributions=_named(before, parsed),
     )
     moved = _moved(lock, request, parsed, uv, stop)
     if isinstance(moved, Unavailable):
-        return Settled(told, moved)
-    # What resolving the baseline brings as well, although its form does not list it, is no part of the change.
-    listed = {each.name for each in baseline.distributions} | {canonicalize_name(each.name) for each in parsed}
-    unlisted = {pin for pin in lock.pins if pin[0] not in listed}
-    after = tuple(each for each in _of(moved, baseline) if (each.name, each.version) not in unlisted)
-    kept = tuple(each for each in baseline.distributions if each.version is None and not each.source)
-    return Settled(replace(told, distributions=in_order((*after, *kept)), cuda=moved.cuda))
+        return before, Settled(told, moved)
+    # Of what has no version that could be asked for nothing is known, before and after.
+    kept = tuple(each for each in before.distributions if each.version is None and not each.source)
+    after = in_order((*_of(moved, before), *kept))
+    return before, Settled(replace(told, distributions=after, cuda=moved.cuda))
 
 
 def _moved(

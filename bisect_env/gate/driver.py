@@ -103,7 +103,7 @@ class Run:
         self._prepared.resolve(self._fresh)
         if isinstance(self._sides[1].lock, Lock):
             self._measured.announce(self.seconds)
-        return self.result("nothing was run")
+        return self.result()
 
     def result(self, why: str = "") -> GateResult:
         """What is known now; ``why`` says what ended it early."""

@@ -9,7 +9,7 @@ from bisect_env.environments.records import Lock
 from bisect_env.environments.requirements import lines_of
 from bisect_env.gate.records import Decision, GateResult, Line, SideFacts
 from bisect_env.report import pieces
-from bisect_env.report.bisection_words import change, counted, lasting, level, members
+from bisect_env.report.bisection_words import change, counted, lasting, level
 from bisect_env.report.grid import Column
 from bisect_env.report.pieces import Facts, Grid, Part, Points, Section, Verbatim, Words
 from bisect_env.report.rows import cut
@@ -142,7 +142,9 @@ def _changes(result: GateResult) -> list[Part]:
 
 
 def _with(factor: Factor) -> str:
-    return members(factor, MEMBERS)
+    names = [each.name for each in factor.members if each.name != factor.name]
+    more = f" and {len(names) - MEMBERS} more" if len(names) > MEMBERS else ""
+    return ", ".join(names[:MEMBERS]) + more
 
 
 def _held(result: GateResult) -> tuple[str, ...]:

@@ -295,7 +295,7 @@ def test_credentials_are_nowhere(gates: Gates) -> None:
         "--candidate",
         "new.txt",
         "--max-race-rate",
-        "0.5",
+        "0.4",
         "-o",
         "out.txt",
         "--json",

@@ -40,7 +40,9 @@ def upgrade(index: Index, wheels: Wheels, uv: Uv) -> Change:
         cell = cells(specification)[0]
         lock = locks.resolve(cell.request, uv)
         assert isinstance(lock, Lock), lock
-        return changed(baseline, lock, cell.request, lines, uv, threading.Event())
+        before, found = changed(baseline, lock, cell.request, lines, uv, threading.Event())
+        assert {each.name: each.version for each in before.distributions} == dict(lock.pins)
+        return found
 
     return change
 
@@ -76,9 +78,9 @@ def test_a_pre_release_that_is_installed_stays(upgrade: Change) -> None:
     assert found == {"bystander": "3.0.dev1", "hub": "1.0"}
 
 
-def test_what_the_baselines_form_does_not_list_is_no_part_of_the_change(upgrade: Change) -> None:
+def test_what_the_baselines_form_does_not_list_is_there_before_and_after(upgrade: Change) -> None:
     found = versions(upgrade(side("now.txt", alone="1.0", hub="0.5"), "hub==1.0"))
-    assert found == {"alone": "1.0", "hub": "1.0"}, "unlisted 1.0 is on both sides"
+    assert found == {"alone": "1.0", "hub": "1.0", "unlisted": "1.0"}, "as in the baseline's lock"
 
 
 def test_what_cannot_be_had_is_told_with_what_was_asked_for(upgrade: Change) -> None:
