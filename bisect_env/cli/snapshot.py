@@ -51,7 +51,8 @@ def command(source: str | None, as_json: bool, script: bool, timeout: float, roo
     bisect-env snapshot --script > capture.py; ssh HOST python3 - < capture.py > good.json
 
     A host needs a Python 3.8 and `sh`, no more. `@/srv/venv` at the end is activated first; a prefix may end in a
-    Python as well. Credentials in URLs and variables do not leave the host.
+    Python as well. Credentials in URLs and variables do not leave the host. `bisect-env capture` does the same, for a
+    running process too, and keeps it in a file.
     """
     if script:
         say(capture.program(timeout))

@@ -18,6 +18,7 @@ import pytest
 from bisect_env.environments.uv import Uv
 from tests.support.bisecting import Suspects
 from tests.support.environments import built
+from tests.support.gating import FAST, Gates
 from tests.support.index import Index, refusing_url
 from tests.support.planting import (
     MARK,
@@ -228,7 +229,7 @@ def bisect(place: Place) -> None:
     outputs = ("--json", "bisect.json", "-o", "bisect.md")
     sides = ("bisect", "--good", "good.txt", "--bad", "bad.txt")
     place.run(*sides, "--index", place.world.index.url, "--dry-run", "--", *command)  # With the user's ~/.netrc.
-    place.run(*sides, "--index", place.url, *outputs, "--", *command)
+    place.run(*sides, "--index", place.url, *outputs, *PASSED, "--", *command)
     found = json.loads((place.folder / "bisect.json").read_text())
     assert [each["name"] for each in found["factors"]] == ["alpha"]
     place.run("bisect", "log")
@@ -236,7 +237,27 @@ def bisect(place: Place) -> None:
     assert "looks like a secret" in refused
 
 
-COMMANDS = (snapshot, capture, diff, matrix, bisect)
+def gate(place: Place) -> None:
+    gates = Gates(place.world)
+    gates.offer("1.0", tokens=1000)
+    gates.offer("1.1", tokens=1000, race=1.0)
+    for name, version in (("now.txt", "1.0"), ("new.txt", "1.1")):
+        gates.freeze(name, engine=version)
+        path = place.folder / name
+        path.write_text(f"--extra-index-url {place.url}\n{path.read_text()}")
+    script = place.folder / "trial.py"
+    script.write_text(CURIOUS + script.read_text())
+    words = ("gate", "--baseline", "now.txt", "--candidate", "new.txt", *FAST)
+    end = ("--", "python", "trial.py")
+    place.run(*words, "--index", place.world.index.url, "--dry-run", *end)  # With the user's ~/.netrc.
+    outputs = ("--json", "gate.json", "-o", "gate.md")
+    said = place.run(*words, "--index", place.url, *outputs, *PASSED, *end, codes=(1,))
+    assert "FAIL" in said and "tracing flag was set" in (place.folder / "gate.md").read_text()
+
+
+PASSED = ("--pass-env", "HF_TOKEN", "--pass-env", "PIP_INDEX_URL", "--pass-env", "UV_INDEX_CORP_PASSWORD")
+"""Trials may have them, and print them."""
+COMMANDS = (snapshot, capture, diff, matrix, bisect, gate)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda each: each.__name__)
@@ -249,7 +270,10 @@ def test_none_is_left_anywhere(command: Callable[[Place], None], place: Place, t
     # A command with a secret in it is refused before anything is started.
     assert MARK not in started, [line for line in started.splitlines() if MARK in line]
     # The user wrote it there.
-    inputs = [place.folder / name for name in (*FILES, "a.txt", "b.txt", "good.txt", "bad.txt", "matrix.yaml")]
+    inputs = [
+        place.folder / name
+        for name in (*FILES, "a.txt", "b.txt", "good.txt", "bad.txt", "now.txt", "new.txt", "matrix.yaml")
+    ]
     assert not holding(place.folder, inputs)
 
 

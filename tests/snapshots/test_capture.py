@@ -15,7 +15,7 @@ import pytest
 
 from bisect_env.environments.interpreters import under_pyenv
 from bisect_env.environments.uv import Uv
-from bisect_env.snapshots import capture, host_parts
+from bisect_env.snapshots import capture, host_parts, host_shell
 from tests.support.environments import built
 from tests.support.wheels import Wheels
 
@@ -220,5 +220,7 @@ def test_it_ends_by_itself(python: Path, tmp_path: Path) -> None:
 def test_no_line_is_too_long_for_a_terminal() -> None:
     lines = capture.program(LIMIT).split("\n")
     assert max(map(len, lines)) < 1000
+    # Linux takes no argument above 128 KiB, and a shell gets it as one.
+    assert len(host_shell.lines(capture.program(LIMIT, 4711), "/srv/venv")) < 100_000
     # Echoed, it must not look like its own output.
     assert capture.begin() not in lines and capture.end() not in lines

@@ -134,10 +134,16 @@ def test_a_host_that_drops_the_connection(make_sshd: MakeSshd, forced: str, word
     assert words in said and "ame command again" in said
 
 
-def test_a_host_that_asks_for_a_password(make_sshd: MakeSshd) -> None:
+def test_a_host_that_asks_for_a_password(make_sshd: MakeSshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    window = tmp_path / "window"
+    window.write_text(f"#!/bin/sh\ntouch {tmp_path}/asked\nsleep 60\n")
+    window.chmod(0o755)
+    monkeypatch.setenv("SSH_ASKPASS", str(window))
+    monkeypatch.setenv("DISPLAY", ":0")
     sshd = make_sshd("PasswordAuthentication yes", "PubkeyAuthentication no")
     said = refused(sshd.words)
     assert "password" in said and "BatchMode" in said
+    assert not (tmp_path / "asked").exists()
 
 
 def test_nobody_is_asked_at_the_terminal(make_sshd: MakeSshd) -> None:
