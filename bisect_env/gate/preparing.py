@@ -75,22 +75,21 @@ class Preparing:
         Raises:
             BadInput, InfrastructureError: the baseline has none, or the disk is full.
         """
-        place = self._place
-        if not isinstance(self._sides[1].lock, Lock):
+        place, (baseline, candidate) = self._place, self._sides
+        if not isinstance(candidate.lock, Lock):
             return False
-        for state in self._sides:  # The baseline first: without it nothing is asked of the candidate.
-            assert isinstance(state.lock, Lock), "resolve() gives the baseline one, or raises"
-            wanted = {state.lock.address: (state.lock, state.cell.request, state.cell.id)}
-            limits = self._gate.asked.limits
-            root = place.settings.root
-            built = prepare.build(wanted, root, place.store, place.uv, self._forward, place.stop, limits)
-            state.environment = built[state.lock.address]
-            if isinstance(state.environment, Unavailable):
-                if state is self._sides[0]:
-                    raise resolving.refusal(state.environment, self._gate.asked)
-                return False
-            self.builds += state.environment.build_seconds > 0
-        return True
+        assert isinstance(baseline.lock, Lock), "resolve() gives the baseline one, or raises"
+        wanted = {
+            lock.address: (lock, state.cell.request, state.cell.id)
+            for state, lock in ((candidate, candidate.lock), (baseline, baseline.lock))
+        }
+        limits, root = self._gate.asked.limits, place.settings.root
+        built = prepare.build(wanted, root, place.store, place.uv, self._forward, place.stop, limits)
+        baseline.environment, candidate.environment = built[baseline.lock.address], built[candidate.lock.address]
+        if isinstance(baseline.environment, Unavailable):
+            raise resolving.refusal(baseline.environment, self._gate.asked)
+        self.builds += sum(each.build_seconds > 0 for each in built.values() if isinstance(each, Environment))
+        return isinstance(candidate.environment, Environment)
 
     def changes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """How each environment differs by now from what was built from its lock, a line a file."""

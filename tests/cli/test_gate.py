@@ -137,6 +137,17 @@ def test_a_baseline_that_cannot_be_had_is_bad_input(gates: Gates) -> None:
     assert upgrade.returncode == 2 and "the baseline has no environment here" in upgrade.stderr
 
 
+def test_a_baseline_whose_pins_contradict_each_other_is_taken_as_it_was_installed(gates: Gates) -> None:
+    gates.offer("6.0", requires="beta>=3")
+    gates.freeze("forced.txt", engine="6.0", beta="1.0")
+    gates.freeze("newer.txt", engine="6.0", beta="2.0")
+    done, found = gates.run("--baseline", "forced.txt", "--candidate", "newer.txt")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the baseline's own pins contradict each other" in " ".join(done.stdout.split())
+    assert found["baseline"]["environment"]["pins"] == {"beta": "1.0", "engine": "6.0"}
+    assert found["candidate"]["environment"]["pins"] == {"beta": "2.0", "engine": "6.0"}
+
+
 def test_a_racing_baseline_is_told_and_a_margin_asks_whether_it_gets_worse(gates: Gates) -> None:
     gates.offer("5.0", race=0.5)
     gates.offer("5.1", race=0.5)
