@@ -141,7 +141,8 @@ class Measured:
     def _go_on_for_throughput(self, turns: Turns) -> None:
         """Where throughput comes from the trials themselves, further blocks, until there are enough pairs of them.
 
-        Not for a candidate that has not passed the race question: it does not pass any more, and its trials do not pair.
+        Not for a candidate that has not passed the race question: it cannot pass the gate any more, and a trial that
+        goes wrong makes no pair.
         """
         if deciding.races_line(self._gate.rules, self.announcement, *self.samples).decision is not Decision.PASS:
             return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from bisect_env.bisection.records import Specification
@@ -49,8 +48,3 @@ class Gate:
 def _bare(snapshot: Snapshot) -> Snapshot:
     """Without what a host may say otherwise a minute later, and that no trial depends on."""
     return replace(snapshot, cache=None, missing=(), unread=())
-
-
-def notes_of(gate: Gate) -> Iterator[str]:
-    """Sentences on what the difference could not compare."""
-    yield from gate.asked.difference.notes
