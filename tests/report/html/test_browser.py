@@ -1,7 +1,8 @@
 """The pages in a real Chromium: opened from a file, clicked, switched, narrowed, printed, and photographed.
 
-Needs Playwright's package and a Chromium that BISECT_ENV_TEST_BROWSER names (`nox -s browser_tests` finds one). The
-screenshots, of both themes and a phone's width, lie in ``screenshots/`` afterwards, to be looked at.
+Needs the packages of the group `browser` and a Chromium that BISECT_ENV_TEST_BROWSER names by its path, as
+`nox -s browser_tests` does. The screenshots, of both themes and a phone's width, lie in ``screenshots/`` afterwards, to
+be looked at.
 """
 
 from __future__ import annotations
@@ -145,6 +146,33 @@ def test_on_a_phone_it_does_not_scroll_sideways(open_page: Callable[..., Opened]
     for box in page.locator("button:visible, a.cell:visible").all():
         size = box.bounding_box()
         assert size is not None and size["height"] >= 24, "too small for a finger"
+
+
+@each_page
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_that_would_keep_somebody_out(
+    browser: Browser, made: Callable[[], str], scheme: str, tmp_path: Path
+) -> None:
+    """Everything opened: contrast as it is drawn, names, roles, tables, landmarks (axe-core's own rules)."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    file = tmp_path / "report.html"
+    file.write_text(made(), encoding="utf-8")
+    # The page's own policy would stop the script that looks at it.
+    page = browser.new_page(color_scheme=scheme, viewport=DESK, bypass_csp=True)
+    page.goto(file.as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    results = Axe().run(page)
+    assert results.response["passes"], "it looked at nothing"
+    assert results.violations_count == 0, results.generate_report()
+    page.close()
+
+
+@pytest.mark.parametrize("made", [planted_matrix, planted_finding, planted_gate], ids=lambda made: made.__name__)
+def test_long_names_do_not_widen_a_phone_either(open_page: Callable[..., Opened], made: Callable[[], str]) -> None:
+    page = open_page(made(), viewport=PHONE, is_mobile=True).page
+    page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    assert overflow(page) == 0 and spilled(page) == []
 
 
 def photograph(page: Page, name: str, about: str) -> None:

@@ -92,7 +92,7 @@ def test_tables_name_their_rows_and_columns(page: Callable[[], str]) -> None:
         assert all(head.get("scope") in ("row", "col", "colgroup") for head in table.all("th"))
         assert all(row.all("th") for row in table.all("tr")) and all(head.text for head in table.all("th"))
     for box in root.all("div", "scroll"):
-        assert box.get("tabindex") == "0" and box.get("role") == "region" and box.get("aria-label")
+        assert box.get("tabindex") == "0" and box.get("role") == "group" and box.get("aria-label")
 
 
 @each_page
