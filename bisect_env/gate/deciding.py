@@ -209,7 +209,8 @@ def _more(rules: Rules, announcement: Announcement, judged: races.Judged, other:
         waiting = max(announcement.baseline_trials - len(other), 0)
         if missing or waiting:
             return f"{missing} trials of the candidate and {waiting} of the baseline are still to come: {GO_ON}"
-        rate = (judged.bad + sum(record.outcome in BAD for record in other)) / (judged.trials + len(other))
+        # To the nearest percent: what was seen tells it no better, and neighbouring rates take hardly other numbers.
+        rate = round((judged.bad + sum(record.outcome in BAD for record in other)) / (judged.trials + len(other)), 2)
         count = margin.margin_trials(rules.no_worse, rules.confidence, rate)
         if count is None or count <= judged.trials:
             return "more trials (--trials) or a wider margin"
