@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import isnan
-
 from bisect_env.bisection import ends
 from bisect_env.bisection.counting import signature_of
 from bisect_env.bisection.records import BAD, GOOD, Answer, Levels, Stage
@@ -61,12 +59,11 @@ def differ(state: State, stage: Stage, low: Levels, high: Levels) -> Asking[bool
     by_search = state.specification.along is None
     if (low, high) == state.both_ends or (by_search and state.tally(low).counted and state.tally(high).counted):
         return True
-    rare = ends.RARE if isnan(state.rate) else state.rate / 2
     while True:
         tallies = {point: state.tally(point) for point in (low, high)}
-        verdict = ends.judge(tallies[low], tallies[high], state.specification.confidence, rare)
-        if verdict is not ends.Ends.OPEN:
-            return verdict is ends.Ends.DIFFER
+        verdict = ends.line_differs(tallies[low], tallies[high], state.specification.confidence, state.rate)
+        if verdict is not None:
+            return verdict
         skipped = any(seen.skipped for point in tallies for seen in state.seen_at(point))
         if skipped or max(tally.counted + tally.other for tally in tallies.values()) >= MOST:
             return False

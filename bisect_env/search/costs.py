@@ -18,8 +18,9 @@ class Measured:
     What is asked next depends on one figure: what a build costs in trials. No clock says the same twice, so if that
     figure were the very seconds, a search that is resumed after a kill, or done again with the same seed and the same
     outcomes, would ask something else and end with another probability. Therefore the figure stays as it is as long as
-    what is measured is within a factor of 4 of it; beyond that it becomes the nearest power of 4. Only where the true
-    figure is at the very edge of that band can the clock still decide.
+    what is measured is within a factor of 4 of it; beyond that it becomes the nearest power of 4. A search that is off
+    by a factor of 2 takes about a tenth longer at most, by 4 about a fifth (simulated, 16 candidates, builds of 2 to 32
+    trials). Only where the true figure is at the very edge of the band can the clock still decide.
 
     Several searches may share one: what one has measured then holds for the next.
     """

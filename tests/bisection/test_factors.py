@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bisect_env.bisection.records import Answer, Budget, Finding, Stage
+from bisect_env.bisection.records import Answer, Budget, Finding, Measure, Question, Stage
 from tests.bisection.world import Bisections, Listener, Rules
 
 RACE = "tracing flag was set"
@@ -187,6 +187,34 @@ def test_an_end_that_cannot_be_had_is_told(bisections: Bisections) -> None:
     found = bisections.found(bisections.specification({"alpha": "1.0"}, {"alpha": "9.0"}, []))
     assert found.answer is Answer.INCONCLUSIVE
     assert "The bad end cannot be tested" in found.sentence and "alpha==9.0" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("measure", "words"),
+    [
+        (Measure.MEMORY_ABOVE, "no trial told its peak memory: this needs a GPU, or a reproducer that reports it"),
+        (Measure.THROUGHPUT_BELOW, "no trial told its speed: this needs a reproducer that reports warm steps"),
+    ],
+)
+def test_a_figure_that_no_trial_tells_ends_it_at_once(bisections: Bisections, measure: Measure, words: str) -> None:
+    bisections.offer("alpha", "1.0", "2.0")
+    asked = bisections.specification({"alpha": "1.0"}, {"alpha": "2.0"}, [], question=Question(measure, 1e9))
+    found = bisections.found(asked)
+    assert found.answer is Answer.INCONCLUSIVE
+    assert words in found.sentence
+    assert found.trials == 8
+
+
+def test_along_an_innocent_is_no_answer_and_says_what_to_do(bisections: Bisections) -> None:
+    bisections.offer("alpha", "1.0", "1.5", "2.0")
+    bisections.offer("beta", "1.0", "2.0")
+    rules: Rules = [{"when": {"beta": ">=2"}, "rate": 0.9, "says": RACE}]
+    good, bad = {"alpha": "1.0", "beta": "1.0"}, {"alpha": "2.0", "beta": "2.0"}
+    found = bisections.found(bisections.specification(good, bad, rules, along="alpha"))
+    assert (found.answer, found.probability, found.versions) == (Answer.NONE, 0.0, None), found.sentence
+    assert found.sentence.startswith("alpha alone makes no difference: with everything else at bad ")
+    assert found.sentence.endswith("Leave out --along: then all that differs is searched.")
+    assert not any(level == "1.5" for seen in found.observations for _, level in seen.point)
 
 
 def test_several_trials_at_once(bisections: Bisections) -> None:

@@ -8,13 +8,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
 from bisect_env.bisection import driver, log
-from bisect_env.bisection.records import Answer, Levels, Observation, Specification, Stage
+from bisect_env.bisection.records import Answer, Finding, Levels, Observation, Specification, Stage
 from bisect_env.store.codec import encode
 from bisect_env.store.database import Store
 from tests.bisection.world import Bisections, Listener, Rules
@@ -38,6 +39,10 @@ class Interrupts(Listener):
 @pytest.fixture
 def asked(bisections: Bisections) -> Specification:
     """A culprit among three, along five versions."""
+    return question(bisections)
+
+
+def question(bisections: Bisections) -> Specification:
     bisections.offer("alpha", *(f"{number}.0" for number in range(1, 6)))
     for name in ("beta", "gamma"):
         bisections.offer(name, "1.0", "2.0")
@@ -57,27 +62,47 @@ def start(bisections: Bisections, asked: Specification) -> subprocess.Popen[str]
     )
 
 
-def test_killed_at_random_moments_it_comes_to_the_same_answer(bisections: Bisections, asked: Specification) -> None:
+def batches(found: Finding) -> list[tuple[Stage, Levels, int, int, int]]:
+    """What was asked, and what it came to."""
+    return [(seen.stage, seen.point, seen.failures, seen.passes, seen.other) for seen in found.observations]
+
+
+def test_killed_at_random_moments_it_asks_the_same_and_finds_the_same(bisections: Bisections, tmp_path: Path) -> None:
+    whole = bisections.found(question(bisections))
+    assert whole.answer is Answer.CULPRIT and whole.versions is not None, whole.sentence
+    assert (whole.versions.last_good, whole.versions.first_bad) == ("3.0", "4.0")
     moments = random.Random(11)
-    for _ in range(5):
-        process = start(bisections, asked)
-        try:
-            process.wait(moments.uniform(0.8, 3.0))
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-        process.communicate()
-    found = bisections.found(asked)
-    assert found.answer is Answer.CULPRIT, found.sentence
-    assert found.versions is not None
-    assert (found.versions.last_good, found.versions.first_bad) == ("3.0", "4.0")
-    with Store(bisections.root / "store.sqlite") as store:
+    for number in range(2):
+        project = replace(bisections, folder=tmp_path / f"killed{number}")
+        asked = question(project)
+        kills = 0
+        while kills < 4:
+            process = start(project, asked)
+            try:
+                process.wait(moments.uniform(0.8, 3.0))
+                break
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+                kills += 1
+            finally:
+                process.communicate()
+        found = project.found(asked)
+        assert kills >= 2
+        assert batches(found) == batches(whole)
+        assert (found.answer, found.sentence, found.versions) == (whole.answer, whole.sentence, whole.versions)
+        assert (found.probability, found.suspects) == (whole.probability, whole.suspects)
+        only_once(project, found)
+
+
+def only_once(project: Bisections, found: Finding) -> None:
+    """No place was filled twice, no confirming trial is one that the search has seen, and nothing is left running."""
+    with Store(project.root / "store.sqlite") as store:
         stored = [store.trial(name) for seen in found.observations for name in seen.trials]
     assert all(trial is not None and trial.run_id == found.id for trial in stored)
-    # No place was filled twice, and no confirming trial is one that the search has seen.
     places = Counter((trial.record.environment, trial.record.condition, trial.block) for trial in stored if trial)
     assert set(places.values()) == {1}
-    assert len(list((bisections.root / "bisections").iterdir())) == 1
-    left = [p for p in psutil.process_iter(["cmdline"]) if str(bisections.root) in " ".join(p.info["cmdline"] or ())]
+    assert len(list((project.root / "bisections").iterdir())) == 1
+    left = [p for p in psutil.process_iter(["cmdline"]) if str(project.root) in " ".join(p.info["cmdline"] or ())]
     assert not left
 
 

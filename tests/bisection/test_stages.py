@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from bisect_env.bisection.concluding import conclude
 from bisect_env.bisection.records import BAD, GOOD, Answer, Finding, Stage
 from bisect_env.bisection.stages import Course
+from bisect_env.snapshots.factors import Factor, Kind
 from tests.bisection.simulated import World, factor, number, specification
 
 NINE = tuple(str(position) for position in range(1, 10))
@@ -107,6 +108,82 @@ def test_along_one_distribution_without_a_search_for_it() -> None:
     course = world.run(Course(asked, asked.difference.factors))
     assert course.versions is not None and course.versions.first_bad == "6"
     assert all(seen.stage is not Stage.FACTORS for seen in course.observations)
+
+
+@pytest.mark.parametrize("rate", [0.9, 0.3])
+def test_along_an_innocent_says_so_before_anything_is_stated(rate: float) -> None:
+    for seed in range(10):
+        asked = specification([factor("p00", "1", "9"), factor("p01")], along="p00", seed=seed)
+        world = World(lambda chosen: rate if is_bad(chosen, "p01") else 0.01, seed, NINE)
+        course = world.run(Course(asked, asked.difference.factors))
+        found = finding(course)
+        assert (found.answer, found.versions) == (Answer.NONE, None), found.sentence
+        assert found.sentence.startswith("p00 alone makes no difference: with everything else at bad ")
+        assert "with everything else at good " in found.sentence and "Leave out --along" in found.sentence
+        # No version between the two was tried, and nothing was confirmed.
+        assert {level for seen in found.observations for _, level in seen.point} <= {GOOD, BAD}
+        assert found.confirmation is None
+
+
+def test_along_an_innocent_without_versions_between_says_so_too() -> None:
+    asked = specification([factor("p00"), factor("p01")], along="p00", seed=1)
+    world = World(lambda chosen: 0.9 if is_bad(chosen, "p01") else 0.0, 1)
+    found = finding(world.run(Course(asked, asked.difference.factors)))
+    assert (found.answer, found.versions) == (Answer.NONE, None), found.sentence
+
+
+def test_along_what_only_matters_beside_the_good_side_is_walked_there() -> None:
+    """Either of the two is enough: beside the bad one of the other it makes no difference."""
+    asked = specification([factor("p00", "1", "9"), factor("p01")], along="p00", seed=2)
+    world = World(lambda chosen: float(is_bad(chosen, "p01") or number(chosen, "p00", NINE) >= 3), 2, NINE)
+    course = world.run(Course(asked, asked.difference.factors))
+    assert course.versions is not None
+    assert (course.versions.background, course.versions.first_bad) == (GOOD, "4")
+
+
+def test_a_line_whose_ends_are_those_of_the_bisection_is_walked_at_once() -> None:
+    asked = specification([factor("p00", "1", "9")], along="p00", seed=3)
+    world = World(lambda chosen: float(number(chosen, "p00", NINE) >= 6), 3, NINE)
+    course = world.run(Course(asked, asked.difference.factors))
+    walked = [seen.point for seen in course.observations if seen.stage is Stage.VERSIONS]
+    assert course.versions is not None and course.versions.first_bad == "7"
+    assert walked[0] not in course.both_ends
+
+
+def test_both_of_a_pair_are_walked_over_many_seeds() -> None:
+    right = 0
+    for seed in range(10):
+        first, second = 1 + seed % 8, 1 + (seed * 3) % 8
+        factors = [factor("p00", "1", "9"), factor("p01", "1", "9"), factor("p02")]
+        asked = specification(factors, seed=seed)
+
+        def fails(chosen: Mapping[str, str], first: int = first, second: int = second) -> float:
+            both = number(chosen, "p00", NINE) >= first and number(chosen, "p01", NINE) >= second
+            return 0.8 if both else 0.0
+
+        found = finding(World(fails, seed, NINE).run(Course(asked, factors)))
+        assert found.answer is Answer.PAIR, found.sentence
+        assert found.versions is not None and found.second_versions is not None
+        assert (found.versions.distribution, found.second_versions.distribution) == ("p00", "p01")
+        right += (found.versions.first_bad, found.second_versions.first_bad) == (NINE[first], NINE[second])
+        assert found.confirmation is not None
+        # What is confirmed are the versions that are named, not the ends that they were found between.
+        bad = {arm.point for arm in found.confirmation.arms if arm.fails}
+        assert all(dict(point).get("p00", "") not in (GOOD, "") for point in bad)
+    assert right >= 8
+
+
+def test_a_variable_and_a_package_that_only_fail_together_are_walked_along_the_package() -> None:
+    variable = Factor("OMP_NUM_THREADS", Kind.VARIABLE, "1", "8", ())
+    factors = [factor("p00", "1", "9"), variable, factor("p02")]
+    asked = specification(factors, seed=5)
+    world = World(
+        lambda chosen: 0.9 * (is_bad(chosen, "OMP_NUM_THREADS") and number(chosen, "p00", NINE) >= 4), 5, NINE
+    )
+    found = finding(world.run(Course(asked, factors)))
+    assert (found.answer, found.second_versions) == (Answer.PAIR, None), found.sentence
+    assert found.versions is not None and found.versions.first_bad == "5"
+    assert "p00 5 (4 is the last good version) and OMP_NUM_THREADS 1 -> 8: only both" in found.sentence
 
 
 def test_versions_that_only_resolve_beside_the_good_side_are_searched_there() -> None:
