@@ -21,11 +21,13 @@ def confirm(state: State) -> Asking[None]:
     searched = sum(seen.counted + seen.other for seen in state.observations)
     sizes = confirming.looks(state.rate, arms, directions, state.specification.confirm, searched)
     for wanted in sizes:
-        done = max((state.fresh(arm.point).counted for arm in state.arms), default=0)
-        points = tuple(dict.fromkeys(arm.point for arm in state.arms))
-        if not points or wanted <= done:
-            break
-        yield Trials(Stage.CONFIRM, points, wanted - done)
+        # One direction after the other: trials that take turns have the same seeds, and where a seed decides what
+        # fails, both directions would show one thing twice.
+        for side in dict.fromkeys(arm.background for arm in state.arms):
+            points = tuple(dict.fromkeys(arm.point for arm in state.arms if arm.background == side))
+            done = max(state.fresh(point).counted for point in points)
+            if wanted > done:
+                yield Trials(Stage.CONFIRM, points, wanted - done)
         fresh = [seen for seen in state.observations if seen.stage is Stage.CONFIRM]
         untestable = {seen.point for seen in fresh if seen.skipped}
         state.arms = tuple(arm for arm in state.arms if arm.point not in untestable)

@@ -181,8 +181,8 @@ def _search(function: Command) -> Command:
             click.option(
                 "--confirm",
                 type=click.IntRange(1),
-                help="Most fresh trials of each environment that confirm it. Else: as its failure rate needs, 240 or as many "
-                "in all as the search took.",
+                help="Most fresh trials of each environment that confirm it. Else: as its failure rate needs, at most "
+                "240 in all or as many as the search took.",
             ),
             click.option(
                 "--batch", type=click.IntRange(1), help="Trials at a time in an environment. Else: what pays."

@@ -10,9 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bisect_env.bisection.confirming import LOOKS, MOST, Planned, conclude, disagreement, looks
-from bisect_env.bisection.records import BAD, GOOD, Confirmation, Levels
+from bisect_env.bisection.records import BAD, GOOD, Confirmation, Levels, Stage
+from bisect_env.bisection.stages import Course
+from bisect_env.bisection.wants import Trials
 from bisect_env.search.records import Tally
 from bisect_env.verdicts.statistics import fisher_greater
+from tests.bisection.simulated import World, factor, specification
 
 FAILS, PASSES = (("a", BAD), ("b", BAD)), (("b", BAD),)
 FAILS_BESIDE_GOOD, PASSES_BESIDE_GOOD = (("a", BAD),), ()
@@ -127,3 +130,18 @@ def test_an_innocent_is_hardly_ever_confirmed_and_a_culprit_hardly_ever_missed(r
     # Of 200 at 5 % more than 19 are expected once in 200 times.
     assert confirmed[False] <= 19
     assert confirmed[True] >= 0.95 * runs
+
+
+def test_the_two_directions_have_trials_of_their_own() -> None:
+    """What takes turns has the same seeds: only an arm and the one that it is compared with may."""
+    asked = specification([factor("a"), factor("b")], seed=2)
+    course = Course(asked, asked.difference.factors)
+    world = World(lambda chosen: 0.8 if chosen.get("a") == BAD else 0.0, 2)
+    wanted = []
+    while course.want is not None:
+        if isinstance(course.want, Trials) and course.want.stage is Stage.CONFIRM:
+            wanted.append(course.want)
+        course.give(world.answer(course.want))
+    assert course.confirmation is not None and course.confirmation.confirmed and course.confirmation.other is not None
+    assert [{dict(point).get("b", GOOD) for point in want.points} for want in wanted[:2]] == [{BAD}, {GOOD}]
+    assert all(len(want.points) == 2 for want in wanted) and wanted[0].size == wanted[1].size
