@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bisect_env.gate import margin, races
 from bisect_env.gate import throughput as speed
@@ -17,6 +18,7 @@ from bisect_env.verdicts.samples import Records, by_side, counted
 from bisect_env.verdicts.throughput import sessions
 
 GO_ON = "the same command goes on where this one ended"
+ENDED = "nothing: the gate ended when it had failed the race question"
 
 
 def lines(
@@ -39,10 +41,13 @@ def lines(
         )
     design = Design(max(1, announcement.blocks), announcement.blocks, confidence=rules.confidence)
     facts = [gather(records, design, None, None) for records in (baseline, candidate)]
+    raced, timed = races_line(rules, announcement, baseline, candidate), throughput_line(rules, baseline, candidate)
+    if raced.decision is Decision.FAIL and timed.more == GO_ON:
+        timed = replace(timed, more=ENDED)
     found = (
         environment,
-        races_line(rules, announcement, baseline, candidate),
-        throughput_line(rules, baseline, candidate),
+        raced,
+        timed,
         memory_line(rules, *facts),
         attention_line(*facts),
         numbers_line(*facts),

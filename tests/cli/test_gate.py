@@ -65,6 +65,7 @@ def test_a_racing_candidate_fails_and_the_offered_bisection_finds_it(gates: Gate
     assert done.returncode == 1 and answers(found)["races"] == "fail", done.stdout
     assert "tracing flag was set" in done.stdout and found["bisect_command"] in done.stdout
     assert len([1 for _, side, _ in counted(gates) if side == "threads"]) < 2 * CLEAN_TRIALS, "a certain fail ends it"
+    assert "the gate ended when it had failed the race question" in " ".join(done.stdout.split())
     words = shlex.split(found["bisect_command"])
     assert words[:2] == ["bisect-env", "bisect"]
     culprit = gates.world.run(*words[1:])
