@@ -148,8 +148,8 @@ class Batches:
         for point, state in states.items():
             if isinstance(state.lock, Lock):
                 found = built[state.lock.address]
-                # Pins that were overridden explain an import that fails, so that it says nothing.
-                state.environment = found if taken_apart(point) else self._even_if_broken(state.lock, found)
+                skip = self._imports_say_nothing(point)
+                state.environment = found if skip else self._even_if_broken(state.lock, found)
         able = {point: state for point, state in states.items() if isinstance(state.environment, Environment)}
         place.store.put_cells([state.cell for state in states.values()], self._matrix_name)
         if able:
@@ -194,6 +194,10 @@ class Batches:
     def _in_time(self) -> None:
         if time.monotonic() >= self._deadline:
             raise OutOfTime
+
+    def _imports_say_nothing(self, point: Levels) -> bool:
+        """Pins that were overridden explain an import that fails: it is a failure, and none of the question's."""
+        return taken_apart(point) and self._mixes.specification.question.any_failure
 
     def _even_if_broken(self, lock: Lock, built: Environment | Unavailable) -> Environment | Unavailable:
         """What stands and cannot be imported is tried all the same: that may be the very question."""
@@ -246,7 +250,11 @@ class Batches:
         signature: str | None,
     ) -> Observation:
         question = self._mixes.specification.question
-        told = Counter(counting.verdict(record, question, signature) for record in records)
+        skip = self._imports_say_nothing(point)
+        told = Counter(
+            "other" if skip and counting.cannot_import(record) else counting.verdict(record, question, signature)
+            for record in records
+        )
         shown = Counter(text for record in records for text in counting.signatures(record))
         skipped = _why_not(state) or counting.untestable(records, question, told["failure"] + told["pass"])
         environment = state.environment

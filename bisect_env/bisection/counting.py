@@ -33,6 +33,12 @@ def signatures(record: TrialRecord) -> tuple[str, ...]:
     return shown or (record.outcome.value,)
 
 
+def cannot_import(record: TrialRecord) -> bool:
+    """Whether a trial went wrong by an import."""
+    broken = any(text.startswith(("ImportError", "ModuleNotFoundError")) for text in signatures(record))
+    return broken or record.outcome is Outcome.IMPORT_FAILED
+
+
 def verdict(record: TrialRecord, question: Question, signature: str | None) -> str:
     """``failure``, ``pass`` or ``other`` (counts for neither side).
 

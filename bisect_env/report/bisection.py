@@ -73,8 +73,12 @@ def sections(found: Finding, files: tuple[str, str] | None = None) -> list[Secti
 
 def _head(found: Finding) -> list[Part]:
     facts = [(_named(len(found.factors)), _factor_words(found))]
-    if found.versions is not None:
-        along = found.versions
+    if found.perhaps_with:
+        perhaps = "; ".join(f"{factor.name} {change(factor)}" for factor in found.perhaps_with)
+        facts.append(("perhaps only with", f"{perhaps}: at its bad level throughout"))
+    for along in (found.versions, found.second_versions):
+        if along is None:
+            continue
         between = f"; any of {', '.join(along.candidates)} may be the first" if len(along.candidates) > 1 else ""
         said = f"{along.last_good} is the last that does not fail, {along.first_bad} the first that does{between}"
         facts.append((along.distribution, f"{said} ({probability(along.probability)})"))

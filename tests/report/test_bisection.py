@@ -11,6 +11,7 @@ from bisect_env.bisection.records import Answer, Finding, VersionRange
 from bisect_env.report import bisection, bisection_plan
 from bisect_env.report.bisection_words import lasting, point, probability
 from bisect_env.report.pieces import Section, Verbatim, markdown, text
+from bisect_env.snapshots.factors import Change, of_members
 from tests.report import findings
 
 
@@ -94,6 +95,16 @@ def test_ranges_of_versions_and_commits() -> None:
     assert "one of aaaaaaaaaaaa, bbbbbbbbbbbb, after 000000000000" in report
     one = bisection.report(findings.culprit(commits=findings.commits("a" * 40)), width=200)
     assert "aaaaaaaaaaaa (Faster masks), after 000000000000, of ../transformers (98 %)" in one
+
+
+def test_what_is_perhaps_needed_too_and_the_versions_of_a_pair() -> None:
+    setuptools = of_members((Change("setuptools", "84.2.1", "81.0.0"),))
+    perhaps = bisection.report(findings.culprit(perhaps_with=(setuptools,)), width=200)
+    assert "perhaps only with  setuptools 84.2.1 -> 81.0.0: at its bad level throughout" in perhaps
+    second = VersionRange("triton", "3.4.0", "3.5.0", ("3.5.0",), "bad", 0.97)
+    pair = bisection.report(findings.culprit(answer=Answer.PAIR, second_versions=second), width=200)
+    assert "3.4.0 is the last that does not fail, 3.5.0 the first that does (97 %)" in pair
+    assert "2.12.0 is the last that does not fail" in pair
 
 
 def test_nothing_is_ever_called_certain() -> None:
