@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from bisect_env.bisection.records import Specification
 from bisect_env.gate.records import Rules
+from bisect_env.gate.sides import cells
+from bisect_env.matrix.cells import digest
 from bisect_env.snapshots.records import Snapshot
-from bisect_env.store.codec import encode
 
 CONTROLS = 6
 """Serial controls a side: what attention and numbers are compared with."""
@@ -37,14 +38,10 @@ class Gate:
         return self.asked.good, self.asked.bad
 
     def question(self) -> str:
-        """All that matters to what is measured and decided, as text and without credentials.
+        """Identifies all that matters to what is measured and decided: how the snapshots were told is no part of it.
 
         With another budget it is the same gate: to allow more is to go on.
         """
-        plain = replace(self, asked=replace(self.asked, good=_bare(self.asked.good), bad=_bare(self.asked.bad)))
-        return encode(replace(plain, rules=replace(self.rules, budget_seconds=None), sources=("", ""), words=()))
-
-
-def _bare(snapshot: Snapshot) -> Snapshot:
-    """Without what a host may say otherwise a minute later, and that no trial depends on."""
-    return replace(snapshot, cache=None, missing=(), unread=())
+        asked, rules = self.asked, replace(self.rules, budget_seconds=None)
+        trials = (asked.seed, asked.at_once, asdict(asked.limits), asked.pass_env, self.controls, self.baseline_store)
+        return digest([[cell.key for cell in cells(asked)], asdict(rules), trials], 32)

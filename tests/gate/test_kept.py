@@ -14,6 +14,7 @@ from bisect_env.gate.records import Rules
 from bisect_env.gate.specification import Gate
 from bisect_env.matrix.cells import IndexChoice
 from bisect_env.snapshots import sources
+from bisect_env.snapshots.records import CompileCache
 from tests.gate.build import asked, side
 
 HERE = Machine("host", ("NVIDIA H200",), "560.1")
@@ -49,6 +50,16 @@ def test_more_budget_is_the_same_gate_and_another_machine_is_not(tmp_path: Path)
     assert kept.latest(tmp_path, gate().question(), HERE, "other reproducer") is None
     token = replace(gate(), asked=replace(gate().asked, index=IndexChoice(urls=("https://u:new@i/simple",))))
     assert kept.latest(tmp_path, token.question(), HERE, "hash") is not None, "a token that changed"
+
+
+def test_a_host_that_was_asked_a_minute_later_is_the_same() -> None:
+    now = gate()
+    other = replace(now.asked.good, cache=CompileCache("/c", 7, 900), libraries=(), missing=("not told",), origin="b")
+    later = replace(now, asked=replace(now.asked, good=other))
+    assert later.question() == now.question()
+    upgraded = replace(now, asked=replace(now.asked, good=side("a", torch="1.5")))
+    assert upgraded.question() != now.question() != replace(now, controls=2).question()
+    assert replace(now, asked=replace(now.asked, seed=1)).question() != now.question()
 
 
 def test_what_cannot_be_read_is_no_gate(tmp_path: Path) -> None:
