@@ -19,7 +19,7 @@ SIZES = (1, 2, 4, 8, 16, 32)
 """Batches that are considered when their size is to be chosen."""
 NEGLIGIBLE = 1e-7
 """Less information (nats) than this is none."""
-SEVERAL = 0.02
+SEVERAL = 0.01
 """Prior probability that the rate changes more than once along the line."""
 LOOK_AGAIN = 1.2
 """How much the number of trials has to grow before more than one change is considered again."""

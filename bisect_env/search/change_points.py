@@ -12,7 +12,7 @@ from scipy.special import xlogy
 
 from bisect_env.search.rates import BAD, EITHER, GOOD, Counts, Floats, RatePrior
 
-NONE = 0.02
+NONE = 0.005
 """Prior probability that nothing along the line changes the rate. The rest is shared evenly by the changes."""
 
 

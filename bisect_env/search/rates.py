@@ -110,7 +110,8 @@ BAD = RatePrior((0.7, 1.0, 2.0), (0.3, 12.0, 0.6))
 """Of p, the failure rate past the change: any, and in three of ten cases nearly always. Low rates have more weight
 than in a flat prior: three failures in a row are taken for luck before they are taken for a high rate, since a search
 that believes in a high rate takes few passes for proof. Chosen on simulations (docs/search.md)."""
-GOOD = RatePrior((1.0, 0.9, 38.0))
-"""Of q, the failure rate before the change: mostly none or few in a hundred, but never taken to be 0."""
+GOOD = RatePrior((1.0, 1.0, 20.0))
+"""Of q, the failure rate before the change: mostly few in a hundred, never taken to be 0. Wide enough for one false
+failure in twenty: two failures at a version that is good are then luck more often than a narrow prior allows for."""
 EITHER = RatePrior(*((share / 2, alpha, beta) for prior in (BAD, GOOD) for share, alpha, beta in prior.components))
 """Of a rate of which it is not known which of the two it is."""

@@ -82,11 +82,11 @@ def test_with_nothing_to_ask_all_of_them_are_the_range() -> None:
 def test_with_too_little_told_and_nothing_to_ask_it_is_exhausted() -> None:
     line = Line(3)
     for position in range(4):
-        line.tell(Told(Batch(-1, position, 4), 0, 4))
+        line.tell(Told(Batch(-1, position, 40), 0, 40))
         line.skip(position)
     assert line.ask() is None
     result = line.result()
-    assert (result.status, result.trials) == (Status.EXHAUSTED, 16)
+    assert (result.status, result.trials) == (Status.EXHAUSTED, 160)
     assert max(result.none, *(share for _, share in result.posterior)) < 0.95
 
 

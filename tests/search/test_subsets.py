@@ -60,7 +60,7 @@ def test_a_pair_among_sixty() -> None:
 
 
 def test_no_factor_to_blame() -> None:
-    result, _ = drive(Subsets(6), lambda point: True, p=0.4)
+    result, _ = drive(Subsets(6, confidence=0.99), lambda point: True, p=0.4)
     assert (result.status, result.best) == (Status.CONFIDENT, ())
     assert result.probability >= 0.95
 
