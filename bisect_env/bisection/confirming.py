@@ -28,6 +28,10 @@ MOST = 240
 search does."""
 
 
+Rates = tuple[Interval, Interval]
+"""Of the passing arm and of the failing one of a direction."""
+
+
 @dataclass(frozen=True)
 class Planned:
     """One environment of the confirmation."""
@@ -78,7 +82,8 @@ def conclude(
 ) -> Confirmation | None:
     """What the trials so far establish; None without an arm of each kind.
 
-    Both directions are judged together. The rates are those of the one that shows more by itself.
+    Both directions are judged together. The rates are those beside the bad side, unless it shows less than the other
+    one beyond chance: not those that happen to say more.
 
     Args:
         arms: that can be tested.
@@ -90,9 +95,12 @@ def conclude(
     backgrounds = [side for side in dict.fromkeys(arm.background for arm in arms) if _complete(arms, side)]
     if not backgrounds:
         return None
-    shown = min(backgrounds, key=lambda side: (contrast(arms, tallies, [side]), side != BAD))
     p_value = contrast(arms, tallies, backgrounds)
-    good, bad = _rates(arms, tallies, shown)
+    rates = {side: _rates(arms, tallies, side) for side in backgrounds}
+    shown = backgrounds[0]
+    if len(rates) > 1:
+        shown = GOOD if _differing(rates[GOOD], rates[BAD], confidence) else BAD
+    good, bad = rates[shown]
     return Confirmation(
         good=good,
         bad=bad,
@@ -110,7 +118,7 @@ def conclude(
             for tally in [tallies.get(arm.point, Tally())]
         ),
         confirmed=p_value <= (1 - confidence) / times,
-        other=next((_rates(arms, tallies, side) for side in backgrounds if side != shown), None),
+        other=next((rates[side] for side in backgrounds if side != shown), None),
     )
 
 
@@ -118,17 +126,28 @@ def disagreement(found: Confirmation, confidence: float) -> str:
     """Why the other direction shows something else, beyond what chance explains; empty where it does not."""
     if found.other is None:
         return ""
-    (good, bad), side = found.other, GOOD if found.background == BAD else BAD
-    alpha = 1 - confidence
-    if fisher_greater(good.k, good.n, found.good.k, found.good.n) <= alpha:
-        return f"something else of the {side} side fails as well"
-    if fisher_greater(found.bad.k, found.bad.n, bad.k, bad.n) > alpha:
+    side, other = (BAD, GOOD) if found.background == BAD else (GOOD, BAD)
+    differs = _differing((found.good, found.bad), found.other, confidence)
+    if not differs:
         return ""
-    needs = fisher_greater(bad.k, bad.n, good.k, good.n) > alpha
-    return f"it {'needs' if needs else 'fails more often beside'} something else of the {found.background} side"
+    if differs == "passing":
+        return f"something else of the {other} side fails as well"
+    good, bad = found.other
+    needs = fisher_greater(bad.k, bad.n, good.k, good.n) > 1 - confidence
+    return f"it {'needs' if needs else 'fails more often beside'} something else of the {side} side"
 
 
-def _rates(arms: Sequence[Planned], tallies: Mapping[Levels, Tally], side: str) -> tuple[Interval, Interval]:
+def _differing(shown: Rates, other: Rates, confidence: float) -> str:
+    """Which arm of the other direction shows less of the difference than that of the direction shown: the ``passing``
+    one, which fails more often, or the ``failing`` one, which fails less often. Empty where chance explains it."""
+    if fisher_greater(other[0].k, other[0].n, shown[0].k, shown[0].n) <= 1 - confidence:
+        return "passing"
+    if fisher_greater(shown[1].k, shown[1].n, other[1].k, other[1].n) <= 1 - confidence:
+        return "failing"
+    return ""
+
+
+def _rates(arms: Sequence[Planned], tallies: Mapping[Levels, Tally], side: str) -> Rates:
     """Of the passing arm that fails most, and of the failing one that fails least."""
     good = max(_tallies(arms, tallies, side, fails=False), key=_rate)
     bad = min(_tallies(arms, tallies, side, fails=True), key=_rate)

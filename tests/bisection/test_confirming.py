@@ -40,6 +40,9 @@ def test_both_directions_together_say_more_than_the_better_one() -> None:
     assert both.confirmed and both.p_value < 0.0125 < 0.05 < fisher_greater(3, 6, 0, 6)
     assert both.background == BAD and (both.bad.k, both.good.k) == (3, 0)
     assert both.other is not None and (both.other[1].k, both.other[0].k) == (3, 0)
+    # The other direction may say more by chance: then its rates are not the ones to tell.
+    assert told((5, 10), (0, 10), (9, 10), (0, 10)).background == BAD
+    assert told((1, 10), (0, 10), (9, 10), (0, 10)).background == GOOD
     alone = told((3, 6), (0, 6), arms=ARMS[:2])
     assert not alone.confirmed and alone.other is None
     assert alone.p_value == pytest.approx(fisher_greater(3, 6, 0, 6))
