@@ -87,6 +87,8 @@ class Specification:
     """Whether pre-releases are candidates along versions."""
     without: tuple[str, ...] = ()
     """Distributions that no environment gets, although the snapshots have them: what this host cannot install."""
+    base: str | None = None
+    """Of a gate: the Python of an environment on which both sides stand, each with what differs laid over it."""
 
 
 class Stage(StrEnum):

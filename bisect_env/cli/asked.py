@@ -82,6 +82,7 @@ class Asked:
     torch_backend: str | None
     offline: bool
     as_of: str | None
+    base: str | None = None
 
 
 @dataclass(frozen=True)
@@ -178,6 +179,7 @@ def specification(
         confirm=asked.confirm,
         commits=checked.commits,
         prereleases=asked.prereleases,
+        base=asked.base,
     )
 
 

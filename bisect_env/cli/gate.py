@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,11 @@ def command(
     bisect-env gate --baseline 'host:ssh gpu3' --candidate uv.lock --reproducer compile_race
     bisect-env gate --baseline main:uv.lock --candidate uv.lock -o report.md -- python train.py --steps 20
     bisect-env gate --baseline now.txt --candidate new.txt --reproducer dflash --budget 30m
+    bisect-env gate --base /srv/venv/bin/python --upgrade transformers==5.8.1 --reproducer dflash
     """
+    if given["base"] is not None:
+        given["base"] = _interpreter(given["base"], baseline, candidate)
+        baseline = given["base"]
     sides = _sides(baseline, candidate, upgrades, requirements)
     told = Path(requirements or candidate or "")
     change = told if told.is_file() else None
@@ -137,6 +142,18 @@ _OF_A_SEARCH: dict[str, Any] = {
     "confidence": 0.95,
 }
 """What only a bisection asks."""
+
+
+def _interpreter(base: str, baseline: str | None, candidate: str | None) -> str:
+    """The path of the base's Python, links left as they are: they tell which environment it is."""
+    if baseline is not None or candidate is not None:
+        other = f"--baseline {baseline}" if baseline is not None else f"--candidate {candidate}"
+        wanted = "--base is the baseline; the candidate is a change of it: --upgrade NAME==VERSION, --requirements FILE"
+        raise BadInput("--base", "", f"{base}, and {other} as well", wanted)
+    found = shutil.which(base)
+    if found is None:
+        raise BadInput("--base", "", f"{base}: no such program", "the Python of an environment: /srv/venv/bin/python")
+    return str(Path(found).absolute())
 
 
 def _sides(baseline: str | None, candidate: str | None, upgrades: tuple[str, ...], requirements: str | None) -> Sides:

@@ -41,6 +41,12 @@ def _sides(function: Command) -> Command:
                 metavar="FILE",
                 help="The same with every line of a requirements file.",
             ),
+            click.option(
+                "--base",
+                metavar="PYTHON",
+                help="Instead of --baseline: the environment of this interpreter as it stands, not built again "
+                "(the host's own torch); the change is laid over it.",
+            ),
         ),
     )
 

@@ -124,6 +124,9 @@ class _Resolver:
     def changed(self, baseline: Snapshot, lines: tuple[str, ...]) -> tuple[Snapshot, candidates.Settled]:
         """The baseline as its lock completes it, and with these requirements installed into it."""
         asked = self._specification(baseline)
+        if asked.base is not None:
+            request = cells(asked)[0].request
+            return baseline, self._told(candidates.laid_over(baseline, request, lines, self._uv, self._stop))
 
         def resolve(wanted: Any) -> dict[str, Lock | Unavailable]:
             requests = {cell.request.key: cell.request for cell in wanted}

@@ -90,6 +90,31 @@ def changed(
     return before, Settled(replace(told, distributions=after, cuda=moved.cuda))
 
 
+def laid_over(
+    baseline: Snapshot, request: EnvironmentRequest, wanted: Sequence[str], uv: Uv, stop: threading.Event
+) -> Settled:
+    """What the baseline is with ``wanted`` laid over it, where it is an environment that stands (``request.base``).
+
+    Raises:
+        BadInput: one of the lines is no requirement, or holds credentials.
+        InfrastructureError: the disk is full, or uv failed.
+    """
+    parsed = requirements.parse(wanted)
+    told = replace(
+        baseline,
+        origin=f"{baseline.origin} with {', '.join(map(str, parsed))}",
+        form=FORM,
+        distributions=_named(baseline, parsed),
+    )
+    lock = locks.resolve(replace(request, requirements=tuple(map(str, parsed))), uv, stop=stop)
+    if isinstance(lock, Unavailable):
+        return Settled(told, lock)
+    moved = _of(lock, baseline)
+    names = {each.name for each in moved}
+    kept = (each for each in baseline.distributions if each.name not in names)
+    return Settled(replace(told, distributions=in_order((*kept, *moved))))
+
+
 def _moved(
     lock: Lock, request: EnvironmentRequest, wanted: Sequence[Requirement], uv: Uv, stop: threading.Event
 ) -> Lock | Unavailable:

@@ -178,6 +178,8 @@ class Run:
 
     def _offered(self, lines: Sequence[Line]) -> str:
         """The bisection's command line; a side that cannot be read a second time is kept as a file."""
+        if self._gate.asked.base is not None:
+            return ""  # A bisection builds all of its environments, and what a host has built itself is on no index.
         root = self._place.settings.root
         sources = [
             source or str(kept.snapshot_file(root, self._id, name, snapshot))
@@ -191,5 +193,10 @@ class Run:
         if self._changed[0]:
             notes.append(f"the {BASELINE} is not what its lock says any more: {'; '.join(self._changed[0][:5])}")
         if any(line.decision is Decision.FAIL for line in lines) and not offered and self._id:
-            notes.append(f"no bisection can ask for what the {CANDIDATE} failed on")
+            base = self._gate.asked.base is not None
+            notes.append(
+                "no bisection stands on a base: a matrix with `base:` tries the versions in between"
+                if base
+                else f"no bisection can ask for what the {CANDIDATE} failed on"
+            )
         return tuple(notes)

@@ -58,6 +58,8 @@ def unlike(snapshot: Snapshot, lock: Lock) -> Unlike:
 
 def notes(name: str, snapshot: Snapshot, lock: Lock) -> tuple[str, ...]:
     """Sentences on what differs between a side's snapshot and its lock."""
+    if lock.base is not None:
+        return ()  # A lock over a base has the overlay alone.
     found = unlike(snapshot, lock)
     said = (
         (f"in the {name}'s snapshot and not in its lock", found.only_snapshot),
@@ -89,8 +91,7 @@ def _decided(tried: Tried) -> tuple[Decision, str, str]:
         return Decision.FAIL, f"the candidate is not what its lock says: {_some(tried.changes)}", ""
     if tried.lock is None or tried.environment is None:
         return Decision.INCONCLUSIVE, "the candidate was not built", "the same command goes on and builds it"
-    count = len(tried.lock.pins) if isinstance(tried.lock, Lock) else 0
-    said = f"the candidate resolves, installs and imports, and is what its lock says ({_counted(count)})"
+    said = f"the candidate resolves, installs and imports, and is what its lock says ({_counted(tried.lock)})"
     return Decision.PASS, said, ""
 
 
@@ -102,11 +103,16 @@ def _brief(tried: Tried) -> str:
         return DOES_NOT["import"]
     if tried.changes:
         return "changed"
-    return _counted(len(tried.lock.pins)) if isinstance(tried.lock, Lock) else "not resolved"
+    return _counted(tried.lock) if isinstance(tried.lock, Lock) else "not resolved"
 
 
-def _counted(number: int) -> str:
-    return f"{number} distribution{'' if number == 1 else 's'}"
+def _counted(lock: Lock | Unavailable) -> str:
+    number = len(lock.pins) if isinstance(lock, Lock) else 0
+    if isinstance(lock, Lock) and lock.base is not None and not number:
+        return "the base itself"
+    return f"{number} distribution{'' if number == 1 else 's'}" + (
+        " over the base" if isinstance(lock, Lock) and lock.base is not None else ""
+    )
 
 
 def _some(texts: Sequence[str]) -> str:

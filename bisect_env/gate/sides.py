@@ -45,6 +45,19 @@ def cells(asked: Specification, as_installed: bool = False) -> tuple[Cell, Cell]
             python=_python(cell.request.python, factors, at),
         )
         found.append(replace(cell, id=name, levels=(("side", name),), request=request))
+    return (found[0], found[1]) if asked.base is None else _on_base(found[0], found[1], asked.base)
+
+
+def _on_base(baseline: Cell, candidate: Cell, base: str) -> tuple[Cell, Cell]:
+    """Both on an environment that stands: only what the two do not have alike is asked for, the rest is the base's."""
+    every = [set(cell.request.requirements) for cell in (baseline, candidate)]
+    alike = every[0] & every[1]
+    found = []
+    for cell in (baseline, candidate):
+        # The base satisfies any pin of its own; a request of nothing is none.
+        lines = tuple(line for line in cell.request.requirements if line not in alike) or cell.request.requirements[:1]
+        request = replace(cell.request, requirements=lines, overrides=(), python=None, cuda=None, base=base)
+        found.append(replace(cell, request=request))
     return found[0], found[1]
 
 
