@@ -191,8 +191,11 @@ class Batches:
             built |= prepare.build(some, place.settings.root, place.store, place.uv, forward, place.stop, limits)
         return built
 
+    def _late(self) -> bool:
+        return time.monotonic() >= self._deadline
+
     def _in_time(self) -> None:
-        if time.monotonic() >= self._deadline:
+        if self._late():
             raise OutOfTime
 
     def _imports_say_nothing(self, point: Levels) -> bool:
@@ -237,7 +240,7 @@ class Batches:
             return judging.verdict(state, states, matrix, design, self._reproducer.protocol)
 
         forward = Forward(place.reporter, start, size)
-        Measuring(bench, design, states, forward, verdict, lambda state: False, self._deadline).run()
+        Measuring(bench, design, states, forward, verdict, lambda state: False, self._late).run()
         self._hung |= {state.cell.key for state in states if state.hung}
 
     def _observed(

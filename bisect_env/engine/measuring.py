@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from math import inf
 
 from bisect_env.engine.places import Place, Places
 from bisect_env.engine.plan import COUNTED, Chooser, Slot, silence_limit
@@ -64,7 +62,7 @@ class Measuring:
         reporter: is told of every trial.
         verdict: a cell's verdict by what is known of it.
         wants_profile: whether a finished cell is due for a trial under the profiler.
-        deadline: on the clock of ``time.monotonic``: after it no trial is started; those that run come to their end.
+        over: asked before each trial: whether no further one is to be started. Those that run come to their end.
     """
 
     def __init__(
@@ -75,10 +73,10 @@ class Measuring:
         reporter: Reporter,
         verdict: Callable[[CellState], Verdict],
         wants_profile: Callable[[CellState], bool],
-        deadline: float = inf,
+        over: Callable[[], bool] = lambda: False,
     ) -> None:
         self._bench, self._design, self._states, self._reporter = bench, design, states, reporter
-        self._verdict, self._wants_profile, self._deadline = verdict, wants_profile, deadline
+        self._verdict, self._wants_profile, self._over = verdict, wants_profile, over
         self._by_key = {state.cell.key: state for state in states}
         self._chooser = Chooser(design, bench.settings.seed)
         self._running: list[_Running] = []
@@ -116,7 +114,7 @@ class Measuring:
 
     def _loop(self) -> None:
         while True:
-            while self._places.free and time.monotonic() < self._deadline and (slot := self._choose()) is not None:
+            while self._places.free and not self._over() and (slot := self._choose()) is not None:
                 self._begin(slot)
             if not self._running:
                 return

@@ -41,8 +41,11 @@ def lines(
         )
     design = Design(max(1, announcement.blocks), announcement.blocks, confidence=rules.confidence)
     facts = [gather(records, design, None, None) for records in (baseline, candidate)]
-    raced, timed = races_line(rules, announcement, baseline, candidate), throughput_line(rules, baseline, candidate)
-    if raced.decision is Decision.FAIL and timed.more == GO_ON:
+    raced, timed = (
+        races_line(rules, announcement, baseline, candidate),
+        throughput_line(rules, announcement, baseline, candidate),
+    )
+    if raced.decision is Decision.FAIL and timed.more.endswith(GO_ON):
         timed = replace(timed, more=ENDED)
     found = (
         environment,
@@ -116,11 +119,19 @@ def races_line(rules: Rules, announcement: Announcement, baseline: Records, cand
     )
 
 
-def throughput_line(rules: Rules, baseline: Records, candidate: Records) -> Line:
-    """The throughput question. Only what was measured beside each other in one run is compared."""
+def throughput_line(rules: Rules, announcement: Announcement, baseline: Records, candidate: Records) -> Line:
+    """The throughput question. Only what was measured beside each other in one run is compared.
+
+    It has no answer before all the pairs are in that the announcement fixed, or their noise asks for: a gate that could
+    be ended when it happens to look well would let more bad candidates through than it says.
+    """
     own, other = by_side(candidate), by_side(baseline)
     pairs = sessions(own, other)
     judged = speed.judge(rules, pairs)
+    most = speed.MOST_PAIRS if announcement.most_pairs is None else announcement.most_pairs
+    missing = speed.sessions_wanted(rules, pairs, max(map(len, pairs), default=1), most) - len(pairs)
+    if missing > 0:
+        judged = replace(judged, decision=Decision.INCONCLUSIVE)
     if judged.ratio is None:
         if any(
             record.rounds or record.tokens_per_second for record in (s.record for s in (*other.rounds, *other.threads))
@@ -153,7 +164,9 @@ def throughput_line(rules: Rules, baseline: Records, candidate: Records) -> Line
             else f"with the ratio and the noise seen here, a new gate with --pairs {tells[0]} would "
             f"{tells[1].value} with a chance of {share(races.WANTED)}"
         )
-        if judged.low is None:
+        if missing > 0:
+            more = f"{missing} more starts of both, as their noise asks for: {GO_ON}"
+        elif judged.low is None:
             more = GO_ON
     timed = [sample.record for sample in own.rounds if sample.record.rounds] or [
         sample.record for sample in own.threads if sample.record.tokens_per_second

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
@@ -149,11 +150,11 @@ class Turns:
             together = self._gate.asked.at_once > 1
             reached = min(until, done + AT_A_TIME * self._gate.asked.at_once) if together else done + 1
             if together:
-                self._measure(self._sides, reached)
+                self._measure(self._sides, reached, enough)
             else:
                 for at in order(self._gate.asked.seed, done):
                     if not enough():
-                        self._measure([self._sides[at]], reached)
+                        self._measure([self._sides[at]], reached, enough)
             done = reached
             self._told(done, max(until, self._blocks))
 
@@ -163,7 +164,7 @@ class Turns:
             on_gpu = any(sample.record.devices for sample in state.samples)
             done = any(sample.record.side is Side.PROFILE for sample in state.samples)
             if on_gpu and not done and self._reproducer.protocol:
-                self._measure([state], 0, profiled=True)
+                self._measure([state], 0, self._late, profiled=True)
 
     def session(self) -> bool:
         """Time the rounds of both sides in turn, once; False where they do not fit on a GPU together."""
@@ -182,8 +183,13 @@ class Turns:
         """A side's verdict by its trials, without the other side's."""
         return judging.verdict(state, self._sides, self._matrix, design, self._reproducer.protocol)
 
-    def _measure(self, states: Sequence[CellState], until: int, profiled: bool = False) -> None:
-        """The trials before block ``until`` that these sides still need."""
+    def _late(self) -> bool:
+        return time.monotonic() >= self._deadline
+
+    def _measure(
+        self, states: Sequence[CellState], until: int, over: Callable[[], bool], profiled: bool = False
+    ) -> None:
+        """The trials before block ``until`` that these sides still need, as long as it is not over."""
         controls = min(until, self._controls)
         design = Design(trials=max(1, until), controls=controls, solo=0, stop_early=False)
         for state in states:
@@ -196,7 +202,7 @@ class Turns:
                 self._forward,
                 lambda state: self.verdict(state, design),
                 lambda state: profiled and not any(s.record.side is Side.PROFILE for s in state.samples),
-                self._deadline,
+                over,
             ).run()
         finally:
             for state in states:

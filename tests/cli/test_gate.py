@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from bisect_env.environments.uv import Uv
+from bisect_env.matrix.cells import IndexChoice
 from tests.cli.test_bad_input import refused
 from tests.support.gating import CLEAN_TRIALS, PAIRS, Gates, answers
 from tests.support.racing import World
@@ -246,6 +248,36 @@ def test_trials_side_by_side(gates: Gates) -> None:
     assert len(trials) == len(set(trials))
 
 
+def test_side_by_side_a_certain_fail_begins_no_further_trial(gates: Gates) -> None:
+    gates.offer("1.2.1", **FULL | {"race": 1.0, "seconds": 0.2})
+    sides = ("--baseline", "now.txt", "--upgrade", "engine==1.2.1", "--at-once", "2")
+    done, found = gates.run(*sides, "--max-race-rate", "0.05")
+    assert done.returncode == 1 and answers(found)["races"] == "fail", done.stdout + done.stderr
+    # 59 would be wanted, and 2 of the first 2 are a fail; beside it run one that was begun, and the baseline's turns.
+    assert len([1 for _, side, _ in counted(gates) if side == "threads"]) <= 12
+
+
+def test_a_base_stands_as_it_is_and_the_change_is_laid_over_it(gates: Gates, uv: Uv) -> None:
+    base = gates.world.folder / "host" / "bin" / "python"
+    uv.run(["venv", "--quiet", str(base.parent.parent)])
+    index = IndexChoice(urls=(gates.world.index.url,))
+    # What the host has built itself is on no index.
+    own = gates.world.wheels.wheel("own", "1.0", files={"own/__init__.py": ""})
+    installed = uv.run(["pip", "install", "--quiet", "-p", str(base), "engine==1.0", str(own)], index=index)
+    assert installed.ok, installed.stderr
+    done, found = gates.run("--base", str(base), "--upgrade", "engine==1.1", "-o", "out.md")
+    assert done.returncode == 0 and found["decision"] == "pass", done.stdout + done.stderr
+    said = " ".join(done.stdout.split())
+    assert "the base itself" in said and "1 distribution over the base" in said and "not in its lock" not in said
+    racing, found = gates.run("--base", str(base), "--upgrade", "engine==1.2")
+    assert racing.returncode == 1 and answers(found)["races"] == "fail" and not found["bisect_command"]
+    assert "no bisection stands on a base" in racing.stdout
+    alike, _ = gates.run("--base", str(base), "--upgrade", "engine==1.0")
+    assert alike.returncode == 4, alike.stdout + alike.stderr
+    impossible, found = gates.run("--base", str(base), "--upgrade", "engine==9")
+    assert impossible.returncode == 1 and answers(found)["environment"] == "fail", impossible.stderr
+
+
 def test_fresh_begins_anew(gates: Gates) -> None:
     gates.offer("1.1.1")
     gates.freeze("plain.txt", engine="1.1.1", beta="1.0")
@@ -281,6 +313,9 @@ def test_a_dry_run_tells_what_it_takes_and_runs_nothing(gates: Gates) -> None:
             ["--max-race-rate"],
         ),
         (["--baseline", "now.txt", "--candidate", "now.txt", "--max-memory", "0.9", "--", "true"], ["--max-memory"]),
+        (["--base", "python3", "--baseline", "now.txt", "--", "true"], ["--base", "--baseline now.txt as well"]),
+        (["--base", "no-python", "--upgrade", "x==1", "--", "true"], ["--base", "no such program"]),
+        (["--base", "python3", "--", "true"], ["--candidate: not given"]),
         (["now.txt", "new.txt", "--", "true"], ["unexpected extra argument"]),
     ],
 )

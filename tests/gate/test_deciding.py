@@ -118,6 +118,15 @@ def test_throughput_pairs_sessions() -> None:
     assert half.decision is Decision.INCONCLUSIVE and half.more
 
 
+@pytest.mark.parametrize("rate", [100, 60])
+@pytest.mark.parametrize("there", range(1, 8))
+def test_throughput_has_no_answer_before_all_of_its_pairs_are_in(there: int, rate: float) -> None:
+    line = decided(rounds(there, 100), rounds(there, rate, 50.0))[Question.THROUGHPUT]
+    assert (line.decision, f"{8 - there} more starts" in line.more) == (Decision.INCONCLUSIVE, True)
+    fixed = decided(rounds(there, 100), rounds(there, rate, 50.0), Rules(pairs=4 * there + 1))[Question.THROUGHPUT]
+    assert (fixed.decision, "1 more start" in fixed.more) == (Decision.INCONCLUSIVE, True)
+
+
 def test_throughput_in_between_says_how_many_pairs_would_tell() -> None:
     base = [*threads(1), *rounds(8, 100)]
     near = decided(base, [*threads(1), *rounds(8, 100, 50.0, 0.05)])[Question.THROUGHPUT]
