@@ -68,13 +68,11 @@ def main() -> None:
     """Write the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("line", type=Path, help="document with the table along a line")
-    parser.add_argument("factors", type=Path, help="document with the table among factors")
+    parser.add_argument("factors", type=Path, nargs="?", help="document with the table among factors")
     parser.add_argument("-o", "--output", type=Path, required=True)
     chosen = parser.parse_args()
-    series = [
-        ("along a line", list(points(chosen.line.read_text(encoding="utf-8")))),
-        ("among factors", list(points(chosen.factors.read_text(encoding="utf-8")))),
-    ]
+    named = [("along a line", chosen.line), ("among factors", chosen.factors)]
+    series = [(name, list(points(path.read_text(encoding="utf-8")))) for name, path in named if path is not None]
     chosen.output.write_text(picture(series), encoding="utf-8")
 
 
