@@ -24,11 +24,12 @@ ROWS = (
 
 
 def points(text: str) -> Iterator[tuple[float, ...]]:
-    """The rows of a calibration table, as shares of 1."""
+    """The rows of the tables that say what was stated, as shares of 1."""
+    inside = False
     for line in text.splitlines():
-        for pattern in ROWS:
-            if match := pattern.match(line):
-                yield tuple(float(value) / 100 for value in match.groups())
+        inside = line.startswith("|") and (inside or "stated" in line)
+        matches = [pattern.match(line) for pattern in ROWS] if inside else []
+        yield from (tuple(float(value) / 100 for value in match.groups()) for match in matches if match)
 
 
 def at(share: float, up: bool = False) -> float:
