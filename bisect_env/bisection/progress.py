@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect_env.bisection.records import Levels, Observation, Stage
+from bisect_env.engine import progress
 from bisect_env.engine.progress import Reporter as EngineReporter
 from bisect_env.matrix.cells import Cell
 from bisect_env.trials.records import Side
@@ -37,18 +38,13 @@ class Reporter(EngineReporter):
         """About how long the present stage still takes, by the trials and builds so far; None: not known yet."""
 
 
-class Forward(EngineReporter):
+class Forward(progress.Forward):
     """The engine's events with the numbers of the batch, and without what a bisection has no use for."""
 
     def __init__(self, reporter: Reporter, start: int, size: int) -> None:
-        self._reporter, self._start, self._size = reporter, start, size
-        self.note = reporter.note  # type: ignore[method-assign]
-        self.resolving = reporter.resolving  # type: ignore[method-assign]
-        self.resolved = reporter.resolved  # type: ignore[method-assign]
-        self.building = reporter.building  # type: ignore[method-assign]
-        self.built = reporter.built  # type: ignore[method-assign]
-        self.trial_ended = reporter.trial_ended  # type: ignore[method-assign]
+        super().__init__(reporter)
+        self._start, self._size = start, size
+        self.trial_started = self._within_batch  # type: ignore[method-assign]
 
-    def trial_started(self, cell: Cell, side: Side, number: int, of: int) -> None:
-        """Numbered within the batch."""
+    def _within_batch(self, cell: Cell, side: Side, number: int, of: int) -> None:
         self._reporter.trial_started(cell, side, number - self._start, self._size)

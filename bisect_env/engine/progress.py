@@ -41,3 +41,17 @@ class Reporter:
 
     def cell_finished(self, cell: Cell, verdict: Verdict) -> None:
         """No further trial of this cell is needed."""
+
+
+class Forward(Reporter):
+    """Passes on to another reporter what concerns resolving, building and single trials, and swallows the rest."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+        self.note = reporter.note  # type: ignore[method-assign]
+        self.resolving = reporter.resolving  # type: ignore[method-assign]
+        self.resolved = reporter.resolved  # type: ignore[method-assign]
+        self.building = reporter.building  # type: ignore[method-assign]
+        self.built = reporter.built  # type: ignore[method-assign]
+        self.trial_started = reporter.trial_started  # type: ignore[method-assign]
+        self.trial_ended = reporter.trial_ended  # type: ignore[method-assign]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect_env.engine import progress
 from bisect_env.engine.progress import Reporter as EngineReporter
 from bisect_env.gate.records import Announcement
 from bisect_env.matrix.cells import Cell
@@ -24,19 +25,14 @@ class Reporter(EngineReporter):
         """About how long the blocks still take, by the trials so far; before every :meth:`stands`."""
 
 
-class Forward(EngineReporter):
+class Forward(progress.Forward):
     """The engine's events as they are, without what a gate has no use for."""
 
     def __init__(self, reporter: Reporter, blocks: int, controls: int) -> None:
-        self._reporter, self._blocks, self._controls = reporter, blocks, controls
-        self.note = reporter.note  # type: ignore[method-assign]
-        self.resolving = reporter.resolving  # type: ignore[method-assign]
-        self.resolved = reporter.resolved  # type: ignore[method-assign]
-        self.building = reporter.building  # type: ignore[method-assign]
-        self.built = reporter.built  # type: ignore[method-assign]
-        self.trial_ended = reporter.trial_ended  # type: ignore[method-assign]
+        super().__init__(reporter)
+        self._blocks, self._controls = blocks, controls
+        self.trial_started = self._of_the_gate  # type: ignore[method-assign]
 
-    def trial_started(self, cell: Cell, side: Side, number: int, of: int) -> None:
-        """Of as many as the whole gate has."""
+    def _of_the_gate(self, cell: Cell, side: Side, number: int, of: int) -> None:
         planned = {Side.THREADS: self._blocks, Side.SERIAL: self._controls}.get(side, of)
         self._reporter.trial_started(cell, side, number, planned)

@@ -54,10 +54,9 @@ def _inherit(name: str, body: dict[str, Any]) -> None:
 
 
 def _bases() -> dict[str, tuple[type, ...]]:
-    from bisect_env.report import documents
-
-    kinds = [each for each in vars(documents).values() if isinstance(each, type)]
-    return {each.__name__: each.__mro__[1:-1] for each in kinds if each.__module__ == documents.__name__}
+    modules = {kind.__module__ for kind in DOCUMENTS.values()}
+    kinds = [each for module in modules for each in vars(sys.modules[module]).values() if isinstance(each, type)]
+    return {each.__name__: each.__mro__[1:-1] for each in kinds if each.__module__ in modules}
 
 
 _BASES = _bases()

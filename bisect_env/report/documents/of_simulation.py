@@ -1,0 +1,49 @@
+"""The document of simulated searches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bisect_env.report.documents.words import One
+from bisect_env.search.simulated_subsets import FactorWorld
+from bisect_env.search.simulation import LineWorld
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """How the search was asked."""
+
+    confidence: float
+    batch: int | Literal["auto"]
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineOptions(LineWorld, Search):
+    """Versions in order, one of them to blame."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorOptions(FactorWorld, Search):
+    """Things that differ at once, one or two of them to blame."""
+
+
+@dataclass(frozen=True)
+class SimulateDocument:
+    """`bisect-env simulate --json`: what to expect of a bisection in a world that is known. Shares are of all runs."""
+
+    schema: One
+    runs: int
+    mean_trials: float
+    p95_trials: float
+    """95 of 100 bisections take no more."""
+    mean_environments: float
+    mean_seconds: float
+    wrong: float
+    wrong_low: float
+    wrong_high: float
+    undecided: float
+    stated: float
+    """Mean probability that the answers were given."""
+    world: LineOptions | FactorOptions
