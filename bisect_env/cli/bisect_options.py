@@ -12,8 +12,8 @@ from bisect_env.cli import amounts
 Command = TypeVar("Command", bound=Callable[..., object])
 
 SOURCES = (
-    "pip freeze or pip list, requirements, uv.lock, pylock.toml, conda list, a collect_env report in a file; "
-    "- for standard input; main:uv.lock as of a git revision; cell:ID of the store; an environment's folder; "
+    "pip freeze or pip list, requirements, uv.lock, pylock.toml, conda list, a collect_env report, a capture in a "
+    "file; - for standard input; main:uv.lock as of a git revision; cell:ID of the store; an environment's folder; "
     "'host:ssh gpu3'"
 )
 
@@ -83,7 +83,7 @@ def place_options(function: Command) -> Command:
             click.option(
                 "--at-once", type=click.IntRange(1), default=1, show_default=True, help="Trials side by side."
             ),
-            click.option("--seed", type=int, default=0, show_default=True, help="Seed of the search and the trials."),
+            click.option("--seed", type=int, default=0, show_default=True, help="Seed of whatever is drawn."),
             click.option(
                 "--as-of", metavar="DATE", help="Resolve what is not pinned as of this day, or of each 'release'."
             ),

@@ -39,8 +39,8 @@ def command(
     """Print the factors in which A and B differ: what can be changed alone, with its two levels.
 
     A and B are whatever there is: pip freeze or pip list, requirements, uv.lock, pylock.toml, conda list, a
-    collect_env report in a file; - for standard input; main:uv.lock as of a git revision; cell:ID of the store; an
-    environment's folder; 'host:ssh gpu3'.
+    collect_env report, a capture in a file; - for standard input; main:uv.lock as of a git revision; cell:ID of the
+    store; an environment's folder; 'host:ssh gpu3'.
 
     Distributions that no environment can have at different levels are one factor. What they require of each other
     is asked of the index.

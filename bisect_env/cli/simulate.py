@@ -148,6 +148,8 @@ def command(
     long is a low fail rate: one more option of the reproducer that makes it fail twice as often halves the trials.
     Rates of your own reproducer: run it some ten times at the bad end before you bisect.
 
+    500 runs take half a minute for versions, minutes for two of many factors; --runs 50 gives a first idea.
+
     \b
     JSON: mean_trials, p95_trials (95 of 100 bisections take no more), mean_environments, mean_seconds,
     wrong (a share of the runs, with wrong_low and wrong_high, its 95 % interval), undecided (a share),
