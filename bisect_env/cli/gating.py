@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -19,7 +19,7 @@ from bisect_env.cli.common import STORE_FILE, Progress, complain, ends_cleanly, 
 from bisect_env.cli.diff import snapshot
 from bisect_env.cli.gate_output import Output
 from bisect_env.engine.settings import Settings
-from bisect_env.environments import locks
+from bisect_env.environments import locks, requirements
 from bisect_env.environments.records import Lock, Unavailable
 from bisect_env.environments.uv import Uv
 from bisect_env.errors import BadInput, ExitCode, InfrastructureError
@@ -27,6 +27,7 @@ from bisect_env.gate import candidates, resolving
 from bisect_env.gate.changes import changes
 from bisect_env.gate.driver import Run
 from bisect_env.gate.preparing import NothingToCompare
+from bisect_env.gate.races import MOST_TRIALS
 from bisect_env.gate.records import Rules
 from bisect_env.gate.sides import cells
 from bisect_env.gate.specification import Gate
@@ -38,12 +39,16 @@ from bisect_env.report import gate as report
 from bisect_env.report.gate_live import GateLines, GateLive
 from bisect_env.snapshots import pinning, sources
 from bisect_env.snapshots.factors import Difference
+from bisect_env.snapshots.forms.requirements import NOT_APPLIED
 from bisect_env.snapshots.records import Snapshot
 from bisect_env.store.database import Store
 from bisect_env.trials import gpu
+from bisect_env.verdicts.statistics import clean_trials_needed
 
 STORE = ".bisect-env"
 """The default of ``--store``."""
+MOST_PLANNED = 10_000
+"""Trials a side: the boundary of more would take longer to plan than their first ones to run."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +78,18 @@ def specified(
         BadInput: an option or a source cannot be used, or the baseline does not resolve.
         InfrastructureError: an index or a host does not answer.
     """
+    _check(rules)
     checked = bisecting.check(wanted, Path.cwd())
+    for text in sides.upgrades:
+        _upgrade(text)
     baseline = snapshot(sides.baseline, where.root)
     candidate, lines = baseline, tuple(sides.upgrades)
+    dropped: tuple[str, ...] = ()
     if sides.candidate is not None:
         candidate = snapshot(sides.candidate, where.root)
     elif sides.requirements is not None:
-        lines += _lines(sources.snapshot(sides.requirements))
+        change = sources.snapshot(sides.requirements)
+        lines, dropped = (*lines, *_lines(change)), tuple(text for text in change.missing if NOT_APPLIED in text)
     baseline, candidate = named.left_out((baseline, candidate), wanted.without)
     baseline, candidate = bisecting.with_variables(baseline, candidate, checked)
     resolver = _Resolver(wanted, checked, uv)
@@ -89,6 +99,7 @@ def specified(
         settled = resolver.settled(candidate)
     else:
         baseline, settled = resolver.changed(baseline, lines)
+        settled = replace(settled, snapshot=replace(settled.snapshot, missing=(*settled.snapshot.missing, *dropped)))
     known = pinning.installed(sides.specs)
     difference = changes(baseline, settled.snapshot, checked.index, uv.simple, known, cache=wanted.cache is None)
     asked = bisecting.specification(wanted, checked, baseline, settled.snapshot, difference)
@@ -96,6 +107,27 @@ def specified(
     again = (_again(sides.baseline) if baseline == listed else "", _again(sides.candidate))
     gate = Gate(asked, rules, controls, baseline_store, again, words(wanted, where))
     return gate, settled.unavailable
+
+
+def _check(rules: Rules) -> None:
+    """Raises BadInput where the rules take more trials than can be planned."""
+    if rules.trials is not None:
+        option, told, takes = "--trials", str(rules.trials), rules.trials
+    else:
+        option, told = "--max-race-rate", f"{rules.max_race_rate:g} at --confidence {rules.confidence:g}"
+        takes = 0 if rules.no_worse is not None else clean_trials_needed(rules.max_race_rate, rules.confidence)
+    most = MOST_TRIALS if rules.no_worse is not None else MOST_PLANNED
+    if takes > most:
+        raise BadInput(option, "", f"{told}: {takes} trials of each side", f"what takes at most {most} trials")
+
+
+def _upgrade(text: str) -> None:
+    """Raises BadInput for what is no requirement, in the words of the option."""
+    try:
+        requirements.parse([text])
+    except BadInput as problem:
+        wanted = "NAME==VERSION, or a name alone for its newest version; --requirements FILE takes a file"
+        raise BadInput("--upgrade", problem.place, problem.found, wanted) from None
 
 
 def _again(spec: str | None) -> str:
@@ -198,7 +230,8 @@ def words(wanted: Asked, where: Where) -> tuple[str, ...]:
 
 def run(gate: Gate, missing: Unavailable | None, where: Where, output: Output, fresh: bool, dry: bool) -> ExitCode:
     """Run the gate, or go on with an earlier call of the same command, and write the reports."""
-    if not gate.asked.difference.factors:
+    # A candidate that does not resolve is a fail, also where it names no version that could be compared.
+    if not gate.asked.difference.factors and missing is None:
         held = "; ".join(f"{each.name}: {each.why}" for each in gate.asked.difference.held)
         said = "Nothing to gate: the two sides do not differ in anything that trials here could show."
         say(f"{said} Held, and not tested: {held}." if held else said)

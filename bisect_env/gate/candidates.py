@@ -16,7 +16,7 @@ from packaging.version import InvalidVersion, Version
 
 from bisect_env.environments import dating, interpreters, locks, requirements
 from bisect_env.environments.compiling import Compiler
-from bisect_env.environments.records import Lock, Unavailable
+from bisect_env.environments.records import Interpreter, Lock, Unavailable
 from bisect_env.environments.requirements import exact, lines_of
 from bisect_env.environments.scratch import scratch
 from bisect_env.environments.uv import Uv
@@ -122,12 +122,13 @@ def _moved(
 
     uv takes the pins of an output file that is there already as preferences: it leaves one only where it must.
     """
-    names = {canonicalize_name(each.name) for each in wanted}
-    stays = [line for line in lines_of(lock.text) if line.name not in names]
-    lines = [f"{line.name} @ {line.url}" if line.url else _any(line.name, line.version or "") for line in stays]
     python = interpreters.find(request.python)
     if isinstance(python, Unavailable):
         return python
+    # What is asked for on another Python or platform alone stays as it is: an installer ignores such a line.
+    names = {canonicalize_name(each.name) for each in wanted if _holds(each, python)}
+    stays = [line for line in lines_of(lock.text) if line.name not in names]
+    lines = [f"{line.name} @ {line.url}" if line.url else _any(line.name, line.version or "") for line in stays]
     dated = dating.cutoff(request.as_of, wanted, request.index, uv.simple)
     if isinstance(dated, Unavailable):
         return dated
@@ -140,6 +141,13 @@ def _moved(
             replace(request, overrides=()), python, uv, stop, dated.before, ("--output-file", str(preferred))
         )
         return compiler.lock([*lines, *map(str, wanted)], lock.torch_backend)
+
+
+def _holds(wanted: Requirement, python: Interpreter) -> bool:
+    """Whether a requirement's marker, if it has one, is true here."""
+    short = ".".join(python.version.split(".")[:2])
+    here = {"python_full_version": python.version, "python_version": short, "extra": ""}
+    return wanted.marker is None or wanted.marker.evaluate(here)
 
 
 def _any(name: str, version: str) -> str:

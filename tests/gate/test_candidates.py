@@ -98,6 +98,12 @@ def test_what_is_no_requirement_is_refused(upgrade: Change, line: str) -> None:
     assert "secret" not in str(refused.value)
 
 
+def test_what_is_asked_for_on_another_python_alone_stays(upgrade: Change) -> None:
+    baseline = side("now.txt", library="1.0", hub="0.5", bystander="1.0")
+    found = upgrade(baseline, "bystander==2.0; python_version < '3'", "hub==0.6; python_version > '3'")
+    assert versions(found) == {"library": "1.0", "hub": "0.6", "bystander": "1.0"}, "ignored, and not uninstalled"
+
+
 def test_ranges_become_what_is_installed_from_them(upgrade: Change, index: Index, uv: Uv) -> None:
     snapshot = replace(side("requirements.txt", ranges=("library>=1",), hub="1.0"), partial=True)
     specification = asked(snapshot, snapshot, index=IndexChoice(urls=(index.url,)))

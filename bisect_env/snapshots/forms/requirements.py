@@ -46,6 +46,8 @@ from bisect_env.snapshots.requirement_lines import (
     requirement,
 )
 
+NOT_APPLIED = "are not applied"
+"""In each sentence on lines that could have chosen other packages."""
 NAME = "requirements.txt"
 
 Beside = Callable[[str], str | None]
@@ -267,9 +269,9 @@ def _missing(reading: _Reading) -> tuple[str, ...]:
     named = {*reading.pins, *(canonicalize_name(asked.name) for asked, _ in reading.ranges)}
     beside = sorted({canonicalize_name(limiting.name) for limiting in reading.constraints} - named)
     if beside:
-        sentences.append(f"Constraints on what it does not ask for are not applied: {_some(beside)}.")
+        sentences.append(f"Constraints on what it does not ask for {NOT_APPLIED}: {_some(beside)}.")
     if reading.options:
-        words = "Its options about where packages come from are not applied, name the index to bisect-env instead"
+        words = f"Its options about where packages come from {NOT_APPLIED}, name the index to bisect-env instead"
         sentences.append(f"{words}: {_some(reading.options)}.")
     return tuple(sentences)
 
