@@ -104,6 +104,8 @@ def laid_over(
         baseline,
         origin=f"{baseline.origin} with {', '.join(map(str, parsed))}",
         form=FORM,
+        missing=(),
+        unread=(),
         distributions=_named(baseline, parsed),
     )
     lock = locks.resolve(replace(request, requirements=tuple(map(str, parsed))), uv, stop=stop)

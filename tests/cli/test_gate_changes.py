@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bisect_env.environments.uv import Uv
+from bisect_env.matrix.cells import IndexChoice
 from tests.cli.test_bad_input import refused
 from tests.support.gating import Gates, answers
 from tests.support.racing import World
@@ -60,3 +62,15 @@ def test_bad_changes_and_amounts_are_refused(
     monkeypatch.chdir(tmp_path)
     said = refused(["gate", "--baseline", "now.txt", *args, "--", "true"], capsys)
     assert all(word in said for word in words), said
+
+
+def test_what_a_base_does_not_tell_is_said_once(gates: Gates, uv: Uv) -> None:
+    base = gates.world.folder / "host" / "bin" / "python"
+    uv.run(["venv", "--quiet", str(base.parent.parent)])
+    installed = uv.run(
+        ["pip", "install", "--quiet", "-p", str(base), "engine==1.0"], index=IndexChoice(urls=(gates.world.index.url,))
+    )
+    assert installed.ok, installed.stderr
+    done = gates.world.run(*gates.words("--base", str(base), "--upgrade", "engine==1.1", "--dry-run"))
+    told = [note for note in done.stdout.split("\n- ") if "Distributions without a source" in note]
+    assert done.returncode == 0 and len(told) == 1, done.stdout + done.stderr
