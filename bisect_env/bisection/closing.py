@@ -59,7 +59,9 @@ class Closing:
         python = str(environments_folder(self._place.settings.root) / lock.address / VENV / "bin" / "python")
         reproducer = reproducers.prepare(self._mixes.specification.reproducer)
         words = [python if word == "python" else word for word in reproducer.command]
-        return shipped_command(cell, words) if reproducer.protocol else own_command(cell, words, reproducer.files)
+        if reproducer.protocol:
+            return shipped_command(cell, words)
+        return own_command(cell, words, reproducer.files, Path(python).parent)
 
     def _links(self, finding: Finding) -> tuple[Link, ...]:
         """What the culprit's own metadata names: release notes, the comparison of its two versions."""
@@ -88,12 +90,14 @@ def shipped_command(cell: Cell, words: Sequence[str]) -> str:
     return _together(["caches=$(mktemp -d)", filled, _with_settings(cell, own, [*words, *options])])
 
 
-def own_command(cell: Cell, words: Sequence[str], files: Sequence[Path]) -> str:
+def own_command(cell: Cell, words: Sequence[str], files: Sequence[Path], programs: Path) -> str:
     """One trial of a user's own command, for a shell: in a fresh folder with the files that it needs, as a trial is.
 
     What a command may read of its trial is there as well: the condition, with another seed each second, and a file for
-    events. Under a warm compile cache the trial that fills it comes first.
+    events. The environment's ``programs`` come first on PATH, since a script may name its Python without the command
+    doing so. Under a warm compile cache the trial that fills it comes first.
     """
+    path = f'PATH={shlex.quote(str(programs))}:"$PATH"'
     steps = ['cd "$(mktemp -d)"']
     if files:
         steps.append(f"cp -r {shlex.join(map(str, files))} .")
@@ -105,18 +109,18 @@ def own_command(cell: Cell, words: Sequence[str], files: Sequence[Path]) -> str:
     for side in (Side.WARMUP, Side.THREADS) if cell.condition.cache == WARM else (Side.THREADS,):
         told = json.dumps({**cell.condition.as_dict(), "side": side.value}, sort_keys=True)[:-1].replace("%", "%%")
         written = shlex.quote(f'{told}, "seed": %s}}')
-        steps += [f'printf {written} "$(date +%s)" > condition.json', _with_settings(cell, own, words)]
+        steps += [f'printf {written} "$(date +%s)" > condition.json', _with_settings(cell, own, words, path)]
     return _together(steps)
 
 
-def _with_settings(cell: Cell, own: Mapping[str, str], words: Sequence[str]) -> str:
+def _with_settings(cell: Cell, own: Mapping[str, str], words: Sequence[str], *more: str) -> str:
     """The command under the cell's variables; ``own`` are this module's, which the shell is to fill in."""
     cache = cell.condition.cache
     if "/" in cache:
         own = {**own, CACHES[0]: shlex.quote(cache)}
     shown = [shlex.quote(f"{name}={value}") for name, value in cell.variables]
     shown += [f'{name}="{value}"' if "$" in value else f"{name}={value}" for name, value in own.items()]
-    return " ".join(["env", *shown, shlex.join(words)])
+    return " ".join(["env", *more, *shown, shlex.join(words)])
 
 
 def _together(steps: Sequence[str]) -> str:

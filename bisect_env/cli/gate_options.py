@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from math import isnan
+from typing import Any, TypeVar
 
 import click
 
@@ -13,7 +14,19 @@ from bisect_env.gate.specification import CONTROLS
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
-SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
+
+class Number(click.FloatRange):
+    """A number of a range; ``nan``, which no comparison finds outside of one, is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuses what is no number."""
+        number = super().convert(value, param, ctx)
+        if isnan(number):
+            self.fail(f"{value!r} is no number.", param, ctx)
+        return number
+
+
+SHARE = Number(0, 1, min_open=True, max_open=True)
 DEFAULTS = Rules()
 
 
@@ -64,7 +77,7 @@ def _rules(function: Command) -> Command:
             ),
             click.option(
                 "--confidence",
-                type=click.FloatRange(0.5, 1, max_open=True),
+                type=Number(0.5, 1, max_open=True),
                 default=DEFAULTS.confidence,
                 show_default=True,
                 help="Of each question by itself.",
@@ -87,7 +100,7 @@ def _rules(function: Command) -> Command:
             click.option(
                 "--max-memory",
                 metavar="RATIO",
-                type=click.FloatRange(1),
+                type=Number(1),
                 default=DEFAULTS.max_memory,
                 show_default=True,
                 help="Highest peak memory, as a multiple of the baseline's.",

@@ -18,6 +18,7 @@ from bisect_env.verdicts.samples import Records, by_side, counted
 from bisect_env.verdicts.throughput import sessions
 
 GO_ON = "the same command goes on where this one ended"
+CANNOT = "nothing: the candidate cannot be run"
 ENDED = "nothing: the gate ended when it had failed the race question"
 
 
@@ -47,6 +48,8 @@ def lines(
     )
     if raced.decision is Decision.FAIL and timed.more.endswith(GO_ON):
         timed = replace(timed, more=ENDED)
+    if environment.decision is Decision.FAIL:
+        raced, timed = (replace(line, more="" if not line.more else CANNOT) for line in (raced, timed))
     found = (
         environment,
         raced,
@@ -133,10 +136,18 @@ def throughput_line(rules: Rules, announcement: Announcement, baseline: Records,
     if missing > 0:
         judged = replace(judged, decision=Decision.INCONCLUSIVE)
     if judged.ratio is None:
-        if any(
-            record.rounds or record.tokens_per_second for record in (s.record for s in (*other.rounds, *other.threads))
-        ):
-            why = "the baseline's throughput was measured, and the candidate's beside it was not"
+        measured = [
+            any(s.record.rounds or s.record.tokens_per_second for s in (*side.rounds, *side.threads))
+            for side in (other, own)
+        ]
+        why = ""
+        if any(measured):
+            one, beside = ("baseline", "candidate") if measured[0] else ("candidate", "baseline")
+            why = f"the {one}'s throughput was measured, and the {beside}'s beside it was not"
+        elif announcement.pairs is not None and other.threads and own.threads and not (other.rounds or own.rounds):
+            # Announced and not begun, as where the time was over first: to leave it out would let the gate pass.
+            why = f"none of the {announcement.pairs} pairs of rounds that were announced was timed"
+        if why:
             return Line(Question.THROUGHPUT, Decision.INCONCLUSIVE, why, "", "", more=GO_ON)
         return Line(Question.THROUGHPUT, Decision.NOT_ASKED, "no throughput was measured", "", "")
     flat = [pair for session in pairs for pair in session]
@@ -145,7 +156,7 @@ def throughput_line(rules: Rules, announcement: Announcement, baseline: Records,
     if judged.low is None or judged.high is None:
         sentence = f"{judged.ratio:.3f} of the baseline's tokens/s; one start of both says nothing of the noise"
     else:
-        sentence = f"{judged.ratio:.3f} of the baseline's tokens/s, "
+        sentence = f"{judged.ratio:.3f} of the baseline's tokens/s, pair by pair, "
         sentence += {
             Decision.PASS: f"at least {judged.low:.3f}",
             Decision.FAIL: f"at most {judged.high:.3f}",
@@ -165,7 +176,7 @@ def throughput_line(rules: Rules, announcement: Announcement, baseline: Records,
             f"{tells[1].value} with a chance of {share(races.WANTED)}"
         )
         if missing > 0:
-            more = f"{missing} more starts of both, as their noise asks for: {GO_ON}"
+            more = f"{missing} more start{'' if missing == 1 else 's'} of both, as their noise asks for: {GO_ON}"
         elif judged.low is None:
             more = GO_ON
     timed = [sample.record for sample in own.rounds if sample.record.rounds] or [
@@ -175,8 +186,8 @@ def throughput_line(rules: Rules, announcement: Announcement, baseline: Records,
         Question.THROUGHPUT,
         judged.decision,
         sentence,
-        f"{middles[1]:.4g} tokens/s",
-        f"{middles[0]:.4g} tokens/s",
+        f"median {middles[1]:.4g} tokens/s",
+        f"median {middles[0]:.4g} tokens/s",
         tuple(figures),
         more,
         tuple(record.id for record in timed),

@@ -63,11 +63,13 @@ def needed(
     if Question.THROUGHPUT in asked:
         sessions = max(FIRST_SESSIONS, ceil(FIRST_PAIRS / rounds))
         pairs = sessions * rounds if rules.pairs is None else ceil(rules.pairs / rounds) * rounds
+        if seconds_per_pair == 0:
+            pairs = max(pairs, blocks)  # Every block of trials is a pair, whether it was asked for or not.
     trials = blocks + max(0, blocks - baseline_kept) + controls
     time = _Time(rules, asked, trials, pairs, seconds_per_trial, seconds_per_pair, before)
     most = time.most_pairs
     if pairs is not None:
-        said += _of_throughput(rules, pairs, most)
+        said += _of_throughput(rules, pairs, most, "trials" if seconds_per_pair == 0 else "rounds")
     said += time.sentences(blocks)
     return Announcement(
         clean_trials=clean,
@@ -195,12 +197,12 @@ def _of_margin(
         )
 
 
-def _of_throughput(rules: Rules, pairs: int, most: int) -> Iterator[str]:
+def _of_throughput(rules: Rules, pairs: int, most: int, of: str) -> Iterator[str]:
     asked = f"{rules.min_throughput:g} of the baseline's throughput at {share(rules.confidence)}"
     if rules.pairs is not None:
-        yield f"At least {asked}: {pairs} pairs of rounds."
+        yield f"At least {asked}: {pairs} pairs of {of}."
     else:
-        yield f"At least {asked}: {pairs} pairs of rounds, and then as many as their noise asks for, at most {most}."
+        yield f"At least {asked}: {pairs} pairs of {of}, and then as many as their noise asks for, at most {most}."
 
 
 def share(value: float) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bisect_env.bisection.closing import shipped_command
+from bisect_env.bisection.closing import own_command, shipped_command
 from bisect_env.bisection.records import Answer, Finding
 from bisect_env.matrix.cells import Cell, Condition, EnvironmentRequest
 from tests.bisection.world import Bisections, Rules
@@ -88,3 +88,19 @@ def test_a_shipped_reproducer_is_warmed_up_by_its_own_option(cache: str, runs: i
     lines = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
     assert [options for _, options in lines] == ["--threads 3 --side warmup", "--threads 3"][-runs:]
     assert len({folder for folder, _ in lines}) == 1
+
+
+@pytest.mark.parametrize("name", ["env", "with space"])
+def test_a_script_of_the_users_own_finds_the_sides_python(name: str, tmp_path: Path) -> None:
+    """It may name Python itself, as trials let it: what is pasted must not take whatever stands on PATH."""
+    programs = tmp_path / name / "bin"
+    programs.mkdir(parents=True)
+    (programs / "python").write_text(f"#!/bin/sh\necho {name}\n")
+    script = tmp_path / "script.sh"
+    script.write_text("#!/bin/sh\npython -c 'print(1)'\n")
+    for path in (programs / "python", script):
+        path.chmod(0o755)
+    cell = Cell("any", (), EnvironmentRequest((), None), Condition.of({"cache": "cold", "threads": 2}))
+    command = own_command(cell, ["./script.sh"], [script], programs)
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == f"{name}\n"

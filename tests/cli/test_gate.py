@@ -314,6 +314,8 @@ def test_a_dry_run_tells_what_it_takes_and_runs_nothing(gates: Gates) -> None:
         ),
         (["--baseline", "now.txt", "--candidate", "now.txt", "--max-memory", "0.9", "--", "true"], ["--max-memory"]),
         (["--base", "python3", "--baseline", "now.txt", "--", "true"], ["--base", "--baseline now.txt as well"]),
+        (["--baseline", "now.txt", "--candidate", "b", "--no-worse", "nan", "--", "true"], ["nan", "no number"]),
+        (["--baseline", "now.txt", "--candidate", "b", "--confidence", "nan", "--", "true"], ["nan", "no number"]),
         (["--base", "no-python", "--upgrade", "x==1", "--", "true"], ["--base", "no such program"]),
         (["--base", "python3", "--", "true"], ["--candidate: not given"]),
         (["now.txt", "new.txt", "--", "true"], ["unexpected extra argument"]),

@@ -105,6 +105,16 @@ def test_a_margin_compares_with_the_baseline() -> None:
     assert "28 trials of the candidate and 30 of the baseline" in early.more
 
 
+def test_announced_rounds_that_were_not_timed_are_no_pass() -> None:
+    both = threads(59, peak_bytes=GIB), threads(59, peak_bytes=GIB)
+    found = lines(Rules(), needed(Rules()), ENVIRONMENT, *both)
+    (timed,) = (line for line in found if line.question is Question.THROUGHPUT)
+    assert timed.decision is Decision.INCONCLUSIVE and "was timed" in timed.sentence
+    assert decision(found) is Decision.INCONCLUSIVE, "the budget was over before the first session"
+    silent = needed(Rules(), asked=(Question.ENVIRONMENT, Question.RACES, Question.MEMORY))
+    assert decision(lines(Rules(), silent, ENVIRONMENT, *both)) is Decision.PASS, "a command that times nothing"
+
+
 def test_throughput_pairs_sessions() -> None:
     base = [*threads(1), *rounds(8, 100)]
     same, slower = (decided(base, [*threads(1), *rounds(8, rate, 50.0)])[Question.THROUGHPUT] for rate in (100, 90))
@@ -112,8 +122,6 @@ def test_throughput_pairs_sessions() -> None:
     assert dict(slower.figures)["ratio"] == pytest.approx(0.9, abs=0.002)
     assert dict(same.figures)["sessions"] == 8 and dict(same.figures)["pairs"] == 32
     assert len(same.trials) == 8 and same.baseline.endswith("tokens/s")
-    nothing = decided(threads(3), threads(3))[Question.THROUGHPUT]
-    assert nothing.decision is Decision.NOT_ASKED
     half = decided(base, threads(3))[Question.THROUGHPUT]
     assert half.decision is Decision.INCONCLUSIVE and half.more
 
@@ -122,7 +130,7 @@ def test_throughput_pairs_sessions() -> None:
 @pytest.mark.parametrize("there", range(1, 8))
 def test_throughput_has_no_answer_before_all_of_its_pairs_are_in(there: int, rate: float) -> None:
     line = decided(rounds(there, 100), rounds(there, rate, 50.0))[Question.THROUGHPUT]
-    assert (line.decision, f"{8 - there} more starts" in line.more) == (Decision.INCONCLUSIVE, True)
+    assert (line.decision, f"{8 - there} more start" in line.more) == (Decision.INCONCLUSIVE, True)
     fixed = decided(rounds(there, 100), rounds(there, rate, 50.0), Rules(pairs=4 * there + 1))[Question.THROUGHPUT]
     assert (fixed.decision, "1 more start" in fixed.more) == (Decision.INCONCLUSIVE, True)
 

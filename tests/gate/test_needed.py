@@ -123,3 +123,9 @@ def test_words() -> None:
 def test_rules_that_nothing_could_meet_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"\d"):
         Rules(**wrong)  # type: ignore[arg-type]
+
+
+def test_where_trials_are_the_pairs_every_block_is_one() -> None:
+    said = needed(Rules(pairs=2), asked=(Question.RACES, Question.THROUGHPUT), seconds_per_pair=0.0)
+    assert said.pairs == said.blocks == 59
+    assert any("59 pairs of trials" in sentence for sentence in said.sentences)
