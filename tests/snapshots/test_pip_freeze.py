@@ -219,3 +219,12 @@ def test_what_a_terminal_or_a_page_adds_is_passed_over(prompt: str) -> None:
 def test_lines_that_look_like_a_prompt_are_not_passed_over() -> None:
     snapshot = read("pkg@https://host.example/a.zip # mine\npip==26.1\ntorch==2.11.0\npython-dateutil==2.9.0\n")
     assert {"pip", "torch", "python-dateutil", "pkg"} == set(pins(snapshot))
+
+
+def test_only_what_it_does_not_list_is_told_to_be_left_out() -> None:
+    def said(*names: str) -> str:
+        return " ".join(read("".join(f"{name}==1.0\n" for name in ("torch", *names))).missing)
+
+    assert "It does not list pip, setuptools and wheel" in said()
+    assert "It does not list pip and wheel" in said("setuptools")
+    assert "does not list" not in said("pip", "setuptools", "wheel")

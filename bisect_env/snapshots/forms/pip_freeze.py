@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bisect_env.snapshots import pasted
 from bisect_env.snapshots.pieces import (
     HOST_NOT_TOLD,
@@ -19,10 +21,8 @@ from bisect_env.snapshots.records import Distribution, Snapshot, Target, Unread
 
 NAME = "pip freeze"
 
-_UNTOLD = (
-    HOST_NOT_TOLD,
-    "pip freeze leaves out pip itself, and before Python 3.12 setuptools and wheel: whether they differ is not known.",
-)
+_LEFT_OUT = ("pip", "setuptools", "wheel")
+"""What pip freeze does not list by itself: pip always, the others before Python 3.12."""
 _UNNAMED = "an editable installation whose name the line does not tell; pip list tells name and version"
 
 
@@ -54,10 +54,19 @@ def read(text: str, origin: str, host: Target) -> Snapshot:
         distributions,
         pasted.told_python(text),
         cuda=cuda_of(distributions),
-        missing=(*_UNTOLD, *cut_off(text)),
+        missing=(HOST_NOT_TOLD, *_left_out(distributions), *cut_off(text)),
         unread=tuple(left),
     )
     return require_some(snapshot, "the output of pip freeze: lines such as torch==2.11.0")
+
+
+def _left_out(distributions: Sequence[Distribution]) -> tuple[str, ...]:
+    listed = {each.name for each in distributions}
+    names = [name for name in _LEFT_OUT if name not in listed]
+    if not names:
+        return ()
+    said = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return (f"It does not list {said}, which pip freeze may leave out: whether they differ is not known.",)
 
 
 def _distribution(line: str, told: tuple[str, str] | None = None) -> Distribution | None:
