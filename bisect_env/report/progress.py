@@ -170,7 +170,9 @@ def resolved_line(label: str, result: Lock | Unavailable, seconds: float) -> str
 
 def distributions(lock: Lock) -> str:
     """How many distributions a lock installs, in words."""
-    return f"{len(lock.pins)} distribution{'s' * (len(lock.pins) != 1)}"
+    if lock.base is not None and not lock.pins:
+        return "the base itself"
+    return f"{len(lock.pins)} distribution{'s' * (len(lock.pins) != 1)}{' over the base' * (lock.base is not None)}"
 
 
 def built_line(label: str, result: Environment | Unavailable, seconds: float) -> str:

@@ -14,6 +14,11 @@ from bisect_env.trials.records import Failure, TrialRecord
 from bisect_env.verdicts.records import percent
 from bisect_env.verdicts.samples import Sample
 
+REPORTED = {
+    "bisection": "`bisect-env bisect resume {0}` prints it again, `bisect-env bisect log {0}` every batch",
+    "gate": "the same command prints it again, without a further trial",
+}
+"""Of runs that are no matrix's: where what they came to is told."""
 TAIL = 60
 """Lines of a trial's output."""
 
@@ -88,8 +93,9 @@ def run(found: StoredRun) -> str:
         ("started", _when(found.started)),
         ("ended", _when(found.ended) if found.ended is not None else "not ended"),
         ("status", found.status or "running, or killed"),
-        ("planned", _plan(found)),
+        *((("planned", _plan(found)),) if found.matrix_name not in REPORTED else ()),
         *found.versions,
+        *((("report", REPORTED[found.matrix_name].format(found.id)),) if found.matrix_name in REPORTED else ()),
     ]
     return "\n\n".join([f"Run {found.id}", _section("Run", _pairs(lines))])
 

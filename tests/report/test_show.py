@@ -161,6 +161,12 @@ def test_a_run_says_what_it_planned(plan: dict[str, Any], text: str) -> None:
     assert f"planned       {text}" in show.run(StoredRun("r1", "m", "m.yaml", (), 0, (), 1.0, **plan)) + "\n"
 
 
+@pytest.mark.parametrize(("kind", "words"), [("bisection", "bisect-env bisect log r1"), ("gate", "the same command")])
+def test_a_run_that_is_no_matrixs_says_where_its_report_is(kind: str, words: str) -> None:
+    told = show.run(StoredRun("r1", kind, "a against b", (), 0, (), 1.0))
+    assert words in told and "planned" not in told
+
+
 CELL = """\
 RACE 5/6: 5 of 6 threaded trials and 0 of 6 serial controls failed (one-sided exact test, p = 0.014, limit 0.015, look \
 at 4 blocks); most often RuntimeError: Detected that you are using FX to symbolically trace
