@@ -24,6 +24,8 @@ from bisect_env.report.origin import Origin
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
+LONGEST = 4096
+"""A longer word is no path on any system."""
 MEASURED = "\n  Everything measured is kept: the same command writes it without measuring again."
 """What to do about a report that could not be written."""
 
@@ -84,15 +86,32 @@ def check_writable(
         further: other options that name a file, each with what was given.
 
     Raises:
-        BadInput: a folder is missing, or may not be written, or two are to go into one file.
+        BadInput: a folder is missing, or may not be written, two are to go into one file, or one is a file that the
+            same command line names for something else: what is to be read would be lost.
     """
     given = [("--json", _file(json_path)), ("--output", output_path), *further]
     files = [(option, path) for option, path in given if path is not None]
     for (one, path), (other, same) in combinations(files, 2):
         if path.resolve() == same.resolve():
             raise BadInput(f"{one} and {other}", "", f"{same} for both", "a file of its own for each")
+    others = _named_besides({option for option, _ in given})
     for option, path in files:
         _check(option, path)
+        if path.exists() and any(path.samefile(other) for other in others):
+            raise BadInput(option, "", f"{path}, which this command line names as an input too", "another file")
+
+
+def _named_besides(options: set[str]) -> list[Path]:
+    """Existing files among all other values and words of the command line that is being run."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return []
+    own = {param.name for param in context.command.params if options & set(param.opts)}
+    words = [*context.meta.values()]
+    for name, value in context.params.items():
+        words += [value] if name not in own else []
+    flat = [str(word) for value in words for word in (value if isinstance(value, tuple) else (value,))]
+    return [Path(word) for word in flat if word and len(word) < LONGEST and Path(word).is_file()]
 
 
 def _check(option: str, path: Path) -> None:

@@ -92,3 +92,24 @@ def test_refused_without_the_right_to_write(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "locked").mkdir(mode=0o500)
     assert "no permission to write it" in refused([*name, option, "locked/x", *COMMANDS[name]], capsys)
+
+
+@pytest.mark.parametrize("option", ["-o", "--json", "--html", "--junit"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["matrix", "input"],
+        ["gate", "--baseline", "input", "--candidate", "no.txt", "--", "true"],
+        ["gate", "--baseline", "no.txt", "--upgrade", "x==1", "--", "python", "input"],
+        ["gate", "--baseline", "no.txt", "--requirements", "./input", "--", "true"],
+    ],
+)
+def test_what_is_read_is_not_written_over(
+    words: list[str], option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "input").write_text("torch==2.11.0\n")
+    at = words.index("--") if "--" in words else len(words)
+    message = refused([*words[:at], option, "input", *words[at:]], capsys)
+    assert "names as an input too" in message
+    assert (tmp_path / "input").read_text() == "torch==2.11.0\n"
