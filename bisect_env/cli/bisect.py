@@ -17,14 +17,13 @@ from bisect_env.cli.bisecting import Where
 from bisect_env.cli.common import ends_cleanly, project_folder, root_option, say
 from bisect_env.cli.diff import snapshot
 from bisect_env.cli.finding import Output
+from bisect_env.cli.own_command import COMMAND, SEPARATOR, OwnCommand
 from bisect_env.environments.index import SimpleIndex
 from bisect_env.errors import BadInput, ExitCode
 from bisect_env.report import bisection_log
 from bisect_env.report.bisection import batch_line
 from bisect_env.snapshots import pinning, sources
 
-SEPARATOR = "--"
-COMMAND = "command"
 LISTED = 10
 """Bisections that a message lists."""
 EPILOG = """\b
@@ -40,14 +39,8 @@ Exit codes:
 """
 
 
-class BisectGroup(click.Group):
+class BisectGroup(OwnCommand, click.Group):
     """A command of its own that has commands below it; what follows ``--`` is the reproducer's command line."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep what follows ``--`` from being taken for a command below this one."""
-        at = args.index(SEPARATOR) if SEPARATOR in args else len(args)
-        ctx.meta[COMMAND] = tuple(args[at + 1 :])
-        return super().parse_args(ctx, args[:at])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -16,14 +16,13 @@ from bisect_env.cli.common import ends_cleanly, root_option
 from bisect_env.cli.gate_options import options
 from bisect_env.cli.gate_output import Output
 from bisect_env.cli.gating import Sides
+from bisect_env.cli.own_command import COMMAND, SEPARATOR, OwnCommand
 from bisect_env.environments.uv import Uv
 from bisect_env.errors import BadInput, ExitCode
 from bisect_env.gate.records import Rules
 from bisect_env.matrix.problems import Unfit
 from bisect_env.snapshots import sources
 
-SEPARATOR = "--"
-COMMAND = "command"
 EPILOG = """\b
 Exit codes:
   0  pass: every question that could be asked is answered, and well
@@ -37,18 +36,12 @@ Exit codes:
 """
 
 
-class GateCommand(click.Command):
-    """What follows ``--`` is the reproducer's command line."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep what follows ``--`` from being taken for options or arguments."""
-        at = args.index(SEPARATOR) if SEPARATOR in args else len(args)
-        ctx.meta[COMMAND] = tuple(args[at + 1 :])
-        return super().parse_args(ctx, args[:at])
+class GateCommand(OwnCommand):
+    """``bisect-env gate``."""
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """As it is used."""
-        return [f"--baseline SOURCE --candidate SOURCE [OPTIONS] [{SEPARATOR} COMMAND...]"]
+        return [f"--baseline SOURCE --candidate SOURCE|--upgrade REQUIREMENT [OPTIONS] [{SEPARATOR} COMMAND...]"]
 
 
 @click.command("gate", cls=GateCommand, epilog=EPILOG, short_help="May this change touch the training hosts?")
