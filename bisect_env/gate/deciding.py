@@ -18,6 +18,7 @@ from bisect_env.verdicts.samples import Records, by_side, counted
 from bisect_env.verdicts.throughput import sessions
 
 GO_ON = "the same command goes on where this one ended"
+OPEN = "nothing in this gate: no throughput is measured for a candidate whose race question stays open"
 CANNOT = "nothing: the candidate cannot be run"
 ENDED = "nothing: the gate ended when it had failed the race question"
 
@@ -48,6 +49,11 @@ def lines(
     )
     if raced.decision is Decision.FAIL and timed.more.endswith(GO_ON):
         timed = replace(timed, more=ENDED)
+    own = threaded(candidate)
+    by_trials = not any(int(record.condition.get("rounds", 0)) for record in own[:1])
+    at_the_end = raced.decision is Decision.INCONCLUSIVE and len(own) >= announcement.blocks
+    if by_trials and at_the_end and timed.more.endswith(GO_ON):
+        timed = replace(timed, more=OPEN)
     if environment.decision is Decision.FAIL:
         raced, timed = (replace(line, more="" if not line.more else CANNOT) for line in (raced, timed))
     found = (
@@ -186,12 +192,16 @@ def throughput_line(rules: Rules, announcement: Announcement, baseline: Records,
         Question.THROUGHPUT,
         judged.decision,
         sentence,
-        f"median {middles[1]:.4g} tokens/s",
-        f"median {middles[0]:.4g} tokens/s",
+        _speed(middles[1]),
+        _speed(middles[0]),
         tuple(figures),
         more,
         tuple(record.id for record in timed),
     )
+
+
+def _speed(value: float) -> str:
+    return f"median {value:,.0f} tokens/s" if value >= 100 else f"median {value:.3g} tokens/s"
 
 
 def _judged(rules: Rules, announcement: Announcement, own: Sequence[bool], other: Sequence[bool]) -> races.Judged:

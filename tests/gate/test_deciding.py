@@ -8,7 +8,7 @@ from bisect_env.gate.deciding import certain_fail, decision, lines
 from bisect_env.gate.needed import needed
 from bisect_env.gate.records import Decision, Line, Question, Rules
 from bisect_env.store.trials import StoredTrial
-from bisect_env.trials.records import Failure, Outcome, PathCount, Round, Side, Signature
+from bisect_env.trials.records import Failure, Outcome, PathCount, Round, Side, Signature, StepTime
 from tests.gate.build import trial
 
 GIB = 2**30
@@ -133,6 +133,15 @@ def test_throughput_has_no_answer_before_all_of_its_pairs_are_in(there: int, rat
     assert (line.decision, f"{8 - there} more start" in line.more) == (Decision.INCONCLUSIVE, True)
     fixed = decided(rounds(there, 100), rounds(there, rate, 50.0), Rules(pairs=4 * there + 1))[Question.THROUGHPUT]
     assert (fixed.decision, "1 more start" in fixed.more) == (Decision.INCONCLUSIVE, True)
+
+
+def test_an_open_race_question_gets_no_further_pairs_of_trials() -> None:
+    rules = Rules(trials=6, max_race_rate=0.4)
+    figures = {"steps": (StepTime("w0", 100, 1.0, 1.0, True),), "at_once": 1}
+    timed = decided(threads(6, **figures), threads(6, [2], **figures), rules)[Question.THROUGHPUT]
+    assert timed.decision is Decision.INCONCLUSIVE and "race question stays open" in timed.more
+    earlier = decided(threads(5, **figures), threads(5, [2], **figures), rules)[Question.THROUGHPUT]
+    assert "the same command goes on" in earlier.more
 
 
 def test_throughput_in_between_says_how_many_pairs_would_tell() -> None:
