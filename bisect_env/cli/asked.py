@@ -116,15 +116,15 @@ def check(asked: Asked, folder: Path) -> Checked:
     Raises:
         BadInput: one of them cannot be used.
     """
-    with _option("--timeout"):
+    with named_option("--timeout"):
         seconds, hang = amounts.timeout(asked.timeout) if asked.timeout is not None else (None, amounts.HANGS[0])
     if asked.signature is not None and not asked.signature.strip():
         raise BadInput("--signature", "", "an empty text, which every failure contains", "a text, or --any-failure")
-    with _option("--question"):
+    with named_option("--question"):
         question = amounts.question(asked.question, asked.any_failure, asked.signature, hang)
-    with _option("--budget"):
+    with named_option("--budget"):
         budget = amounts.budget(asked.budget)
-    with _option("--source"):
+    with named_option("--source"):
         commits = tuple(amounts.assignment(text, "transformers=../transformers or NAME=URL") for text in asked.commits)
     variables = _variables(asked)
     document = _CommandLine(folder / "command line", _data(asked, seconds, variables, folder))
@@ -264,7 +264,7 @@ def _name(path: str) -> str:
 def _options(option: str, texts: Sequence[str], words: Vocabulary) -> dict[str, Scalar]:
     found: dict[str, Scalar] = {}
     for text in texts:
-        with _option(option):
+        with named_option(option):
             key, value = amounts.assignment(text, "KEY=VALUE, for example threads=3")
         name, meant = _valued(option, key, value, words)
         if name in found:
@@ -274,7 +274,7 @@ def _options(option: str, texts: Sequence[str], words: Vocabulary) -> dict[str, 
 
 
 def _valued(option: str, key: str, text: str, words: Vocabulary) -> tuple[str, Scalar]:
-    with _option(option):
+    with named_option(option):
         name = words.condition_key(key)
         return name, words.condition_value(name, text)
 
@@ -282,7 +282,7 @@ def _valued(option: str, key: str, text: str, words: Vocabulary) -> tuple[str, S
 def _variables(asked: Asked) -> tuple[dict[str, str], dict[str, str]]:
     sides = []
     for option, texts in (("--env", asked.env), ("--good-env", asked.good_env), ("--bad-env", asked.bad_env)):
-        with _option(option):
+        with named_option(option):
             sides.append(dict(amounts.assignment(text, "NAME=VALUE, for example OMP_NUM_THREADS=1") for text in texts))
     both, good, bad = sides
     for name in (name for side in sides for name in side if names_secret(name)):
@@ -292,7 +292,7 @@ def _variables(asked: Asked) -> tuple[dict[str, str], dict[str, str]]:
 
 
 @contextmanager
-def _option(name: str) -> Iterator[None]:
+def named_option(name: str) -> Iterator[None]:
     """Within it, :class:`Unfit` becomes :class:`BadInput` of the option."""
     try:
         yield

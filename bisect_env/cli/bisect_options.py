@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
-
 import click
 
 from bisect_env.cli import amounts
-
-Command = TypeVar("Command", bound=Callable[..., object])
+from bisect_env.cli.common import Command
+from bisect_env.cli.option_parts import Number, added
 
 SOURCES = (
     "pip freeze or pip list, requirements, uv.lock, pylock.toml, conda list, a collect_env report, a capture in a "
@@ -25,7 +22,7 @@ def options(function: Command) -> Command:
 
 def trial_options(function: Command) -> Command:
     """Adds what a trial is: the reproducer and how it runs."""
-    return _added(
+    return added(
         function,
         (
             click.option("--reproducer", metavar="NAME", help="A shipped one: compile_race, dflash. Else a COMMAND."),
@@ -71,7 +68,7 @@ def trial_options(function: Command) -> Command:
 
 def place_options(function: Command) -> Command:
     """Adds what environments are made of, from where, and how trials are run."""
-    return _added(
+    return added(
         function,
         (
             click.option(
@@ -111,7 +108,7 @@ def gpu_options(function: Command) -> Command:
 
 def _sides(function: Command) -> Command:
     """Adds the two sides."""
-    return _added(
+    return added(
         function,
         (
             click.option("--good", metavar="SOURCE", help=f"The environment that works. Any of: {SOURCES}."),
@@ -128,7 +125,7 @@ def _sides(function: Command) -> Command:
 
 def _search(function: Command) -> Command:
     """Adds what makes a trial bad, and what the search may cost."""
-    return _added(
+    return added(
         function,
         (
             click.option(
@@ -167,7 +164,7 @@ def _search(function: Command) -> Command:
             ),
             click.option(
                 "--confidence",
-                type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
+                type=Number(0.5, 1, min_open=True, max_open=True),
                 default=0.95,
                 show_default=True,
                 help="Probability of the answer at which a search stops.",
@@ -197,9 +194,3 @@ def _search(function: Command) -> Command:
             click.option("--pre", "prereleases", is_flag=True, help="Pre-releases are candidates as well."),
         ),
     )
-
-
-def _added(function: Command, added: tuple[Callable[[Command], Command], ...]) -> Command:
-    for option in reversed(added):
-        function = option(function)
-    return function

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import sys
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
 from bisect_env.bisection import log
 from bisect_env.bisection.records import Answer, Finding, Plan
-from bisect_env.cli.common import complain
-from bisect_env.cli.output import Command, check_writable, deliver, file_options, html_option, write
+from bisect_env.cli.common import Command, complain
+from bisect_env.cli.output import check_writable, file_options, html_option, put_in_forms, write
 from bisect_env.errors import ExitCode
 from bisect_env.report import bisection, bisection_machine, bisection_plan
 
 LOCKS = ("good.lock.txt", "bad.lock.txt")
 """Names of the two sides of the smallest difference, in the bisection's folder."""
-WIDE = 120
-"""Characters a line in files and pipes, and at most on a terminal."""
 CODES = {
     Answer.CULPRIT: ExitCode.PASSED,
     Answer.PAIR: ExitCode.PASSED,
@@ -69,9 +62,14 @@ def put(found: Finding, folder: Path | None, output: Output) -> None:
         for path, lock in zip(paths, found.locks, strict=True):
             write("the bisection's folder", path, lock.rstrip("\n"))
         files = (str(paths[0]), str(paths[1]))
-    document = bisection_machine.document(found) if output.json_path is not None else {}
-    further = _html(found, folder, files, output.html)
-    _put(lambda form, width: bisection.report(found, form, width, files), document, output, further)
+    put_in_forms(
+        lambda form, width: bisection.report(found, form, width, files),
+        lambda: bisection_machine.document(found),
+        output.fmt,
+        output.json_path,
+        output.path,
+        _html(found, folder, files, output.html),
+    )
 
 
 def _html(
@@ -93,21 +91,10 @@ def put_plan(plan: Plan, output: Output) -> None:
     """
     if output.html is not None:
         complain("--html: nothing was tried, so that file is not written.")
-    document = bisection_machine.plan(plan) if output.json_path is not None else {}
-    _put(lambda form, width: bisection_plan.describe(plan, form, width), document, output)
-
-
-def _put(
-    report: Callable[[str, int], str],
-    document: dict[str, Any],
-    output: Output,
-    further: Sequence[tuple[str, Path, str]] = (),
-) -> None:
-    narrow = sys.stdout is not None and sys.stdout.isatty()
-    width = min(WIDE, shutil.get_terminal_size().columns) if narrow else WIDE
-    text = json.dumps(document, indent=2) if output.json_path is not None else ""
-    written = ""
-    if output.path is not None:
-        by_name = "markdown" if output.path.suffix.lower() == ".md" else "text"
-        written = report(output.fmt or by_name, WIDE)
-    deliver(report(output.fmt or "text", width), text, output.json_path, output.path, written, further)
+    put_in_forms(
+        lambda form, width: bisection_plan.describe(plan, form, width),
+        lambda: bisection_machine.plan(plan),
+        output.fmt,
+        output.json_path,
+        output.path,
+    )

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from bisect_env.cli import amounts, gate_output, gating
-from bisect_env.cli.asked import Asked
+from bisect_env.cli.asked import Asked, named_option
 from bisect_env.cli.bisect_options import SOURCES, gpu_options
 from bisect_env.cli.bisecting import Where
 from bisect_env.cli.common import ends_cleanly, root_option
@@ -20,7 +20,6 @@ from bisect_env.cli.own_command import COMMAND, SEPARATOR, OwnCommand
 from bisect_env.environments.uv import Uv
 from bisect_env.errors import BadInput, ExitCode
 from bisect_env.gate.records import Rules
-from bisect_env.matrix.problems import Unfit
 from bisect_env.snapshots import sources
 
 EPILOG = """\b
@@ -117,10 +116,8 @@ def command(
     )
     timeout = given.pop("timeout")
     if timeout is not None:
-        try:
+        with named_option("--timeout"):
             amounts.duration(timeout)
-        except Unfit as problem:
-            raise BadInput("--timeout", "", problem.found, problem.wanted) from problem
     wanted = Asked(command=ctx.meta[COMMAND], timeout=timeout, **given, **_OF_A_SEARCH)
     with ends_cleanly():
         gate, missing = gating.specified(sides, wanted, rules, controls, baseline_store, where, Uv())
@@ -167,10 +164,8 @@ def _sides(baseline: str | None, candidate: str | None, upgrades: tuple[str, ...
 def _seconds(budget: str | None) -> float | None:
     if budget is None:
         return None
-    try:
+    with named_option("--budget"):
         seconds = amounts.duration(budget)
-    except Unfit as problem:
-        raise BadInput("--budget", "", problem.found, problem.wanted) from problem
     if not seconds:
         raise BadInput("--budget", "", "a budget of nothing", "a time: 30m, 2h; --dry-run runs nothing")
     return seconds

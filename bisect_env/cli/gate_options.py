@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import isnan
-from typing import Any, TypeVar
-
 import click
 
 from bisect_env.cli.bisect_options import SOURCES, place_options, trial_options
+from bisect_env.cli.common import Command
+from bisect_env.cli.option_parts import Number, added
 from bisect_env.gate.records import Rules
 from bisect_env.gate.specification import CONTROLS
-
-Command = TypeVar("Command", bound=Callable[..., object])
-
-
-class Number(click.FloatRange):
-    """A number of a range; ``nan``, which no comparison finds outside of one, is none."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuses what is no number."""
-        number = super().convert(value, param, ctx)
-        if isnan(number):
-            self.fail(f"{value!r} is no number.", param, ctx)
-        return number
-
 
 SHARE = Number(0, 1, min_open=True, max_open=True)
 DEFAULTS = Rules()
@@ -36,7 +20,7 @@ def options(function: Command) -> Command:
 
 
 def _sides(function: Command) -> Command:
-    return _added(
+    return added(
         function,
         (
             click.option("--baseline", metavar="SOURCE", help=f"The environment as it is. Any of: {SOURCES}."),
@@ -65,7 +49,7 @@ def _sides(function: Command) -> Command:
 
 
 def _rules(function: Command) -> Command:
-    return _added(
+    return added(
         function,
         (
             click.option(
@@ -142,9 +126,3 @@ def _rules(function: Command) -> Command:
 def _timeout(function: Command) -> Command:
     option = click.option("--timeout", metavar="TIME", help="Most a trial may take; one that takes longer is bad. 10m.")
     return option(function)
-
-
-def _added(function: Command, added: tuple[Callable[[Command], Command], ...]) -> Command:
-    for option in reversed(added):
-        function = option(function)
-    return function

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
 
 from bisect_env import __version__
 from bisect_env.cli import actions
-from bisect_env.cli.output import Command, check_writable, deliver, file_options, html_option, junit_option
+from bisect_env.cli.common import Command
+from bisect_env.cli.output import check_writable, file_options, html_option, junit_option, put_in_forms
 from bisect_env.errors import ExitCode
 from bisect_env.gate.records import Decision, GateResult
 from bisect_env.report import gate, gate_machine
 from bisect_env.report.checks import of_gate
 
-WIDE = 120
-"""Characters a line in files and pipes, and at most on a terminal."""
 CODES = {
     Decision.PASS: ExitCode.PASSED,
     Decision.FAIL: ExitCode.REGRESSION,
@@ -58,15 +55,14 @@ def put(result: GateResult, output: Output) -> None:
     Raises:
         InfrastructureError: one cannot be written.
     """
-    narrow = sys.stdout is not None and sys.stdout.isatty()
-    width = min(WIDE, shutil.get_terminal_size().columns) if narrow else WIDE
-    document = json.dumps(gate_machine.document(result), indent=2) if output.json_path is not None else ""
-    written = ""
-    if output.path is not None:
-        by_name = "markdown" if output.path.suffix.lower() == ".md" else "text"
-        written = gate.report(result, output.fmt or by_name, WIDE)
-    shown = gate.report(result, output.fmt or "text", width)
-    deliver(shown, document, output.json_path, output.path, written, _further(result, output))
+    put_in_forms(
+        partial(gate.report, result),
+        partial(gate_machine.document, result),
+        output.fmt,
+        output.json_path,
+        output.path,
+        _further(result, output),
+    )
     actions.tell("gate", of_gate(result), gate.report(result, "markdown"), output.change)
 
 

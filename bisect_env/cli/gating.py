@@ -18,6 +18,7 @@ from bisect_env.cli.bisecting import Where
 from bisect_env.cli.common import STORE_FILE, Progress, complain, ends_cleanly, project_folder, say
 from bisect_env.cli.diff import snapshot
 from bisect_env.cli.gate_output import Output
+from bisect_env.cli.output import WIDE
 from bisect_env.engine.settings import Settings
 from bisect_env.environments import locks, requirements
 from bisect_env.environments.records import Lock, Unavailable
@@ -256,7 +257,7 @@ def run(gate: Gate, missing: Unavailable | None, where: Where, output: Output, f
             ended = error
             result = going.result("it was interrupted" if isinstance(error, KeyboardInterrupt) else "it failed")
     if dry:
-        say(report.plan(result, gate_output.WIDE))
+        say(report.plan(result, WIDE))
         return ExitCode.PASSED
     gate_output.put(result, output)
     if isinstance(ended, InfrastructureError):

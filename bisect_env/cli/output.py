@@ -9,12 +9,11 @@ import sys
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import TypeVar
 
 import click
 
 from bisect_env import __version__
-from bisect_env.cli.common import say
+from bisect_env.cli.common import Command, say
 from bisect_env.engine.results import Result
 from bisect_env.errors import BadInput, InfrastructureError
 from bisect_env.matrix.cells import Matrix
@@ -22,8 +21,8 @@ from bisect_env.report import machine, sections
 from bisect_env.report.checks import Check
 from bisect_env.report.origin import Origin
 
-Command = TypeVar("Command", bound=Callable[..., object])
-
+WIDE = 120
+"""Characters a line in files and pipes, and at most on a terminal."""
 LONGEST = 4096
 """A longer word is no path on any system."""
 MEASURED = "\n  Everything measured is kept: the same command writes it without measuring again."
@@ -149,6 +148,36 @@ def put(
     if json_path is not None:
         document = json.dumps(machine.document(results, matrix, max_race_rate, origin), indent=2)
     deliver(text, document, json_path, output_path, text, further)
+
+
+def put_in_forms(
+    report: Callable[[str, int], str],
+    document: Callable[[], object],
+    fmt: str | None,
+    json_path: str | None,
+    output_path: Path | None,
+    further: Sequence[tuple[str, Path, str]] = (),
+) -> None:
+    """Print a report that is text or Markdown, and write the files; ``further`` as for :func:`deliver`.
+
+    Args:
+        report: of a format and a width in characters.
+        document: for ``--json``; made only where that is asked for.
+        fmt: as ``--format`` says; else text, and in a file that is called ``*.md`` Markdown.
+        json_path: of ``--json``.
+        output_path: of ``--output``.
+
+    Raises:
+        InfrastructureError: one cannot be written.
+    """
+    narrow = sys.stdout is not None and sys.stdout.isatty()
+    width = min(WIDE, shutil.get_terminal_size().columns) if narrow else WIDE
+    text = json.dumps(document(), indent=2) if json_path is not None else ""
+    written = ""
+    if output_path is not None:
+        by_name = "markdown" if output_path.suffix.lower() == ".md" else "text"
+        written = report(fmt or by_name, WIDE)
+    deliver(report(fmt or "text", width), text, json_path, output_path, written, further)
 
 
 def junit(

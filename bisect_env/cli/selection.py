@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatch
-from typing import TypeVar
 
 import click
 
+from bisect_env.cli.common import Command
+from bisect_env.cli.option_parts import Number
 from bisect_env.errors import BadInput
 from bisect_env.matrix.cells import Matrix
-
-Command = TypeVar("Command", bound=Callable[..., object])
 
 
 def selection_options(function: Command) -> Command:
@@ -20,7 +19,7 @@ def selection_options(function: Command) -> Command:
     for option in (
         click.option(
             "--max-race-rate",
-            type=click.FloatRange(0, 1, min_open=True),
+            type=Number(0, 1, min_open=True),
             default=0.05,
             show_default=True,
             help="Recommend only cells whose race rate is shown to be below this.",

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import track
 
 from bisect_env.cli.common import Progress, say
+from bisect_env.cli.option_parts import Number
 from bisect_env.cli.output import check_writable, write
 from bisect_env.errors import BadInput
 from bisect_env.search.simulated_subsets import FactorRun, FactorWorld, simulate_factors
@@ -78,14 +79,14 @@ def summary(runs: Iterable[LineRun | FactorRun], build: float, trial: float) -> 
 )
 @click.option(
     "--fail-rate",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=Number(0, 1, min_open=True),
     default=0.3,
     show_default=True,
     help="Share of trials that fail where the culprit is.",
 )
 @click.option(
     "--false-rate",
-    type=click.FloatRange(0, 1),
+    type=Number(0, 1),
     default=0.0,
     show_default=True,
     help="Share of trials that fail where it is not. The search knows neither.",
@@ -93,21 +94,21 @@ def summary(runs: Iterable[LineRun | FactorRun], build: float, trial: float) -> 
 @click.option("--batch", default="auto", show_default=True, help="Trials at a time, or auto: the most told per second.")
 @click.option(
     "--build-seconds",
-    type=click.FloatRange(0),
+    type=Number(0),
     default=10.0,
     show_default=True,
     help="To build an environment; none that is built already. 0: only trials count.",
 )
 @click.option(
     "--trial-seconds",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(0, min_open=True),
     default=10.0,
     show_default=True,
     help="Of one trial.",
 )
 @click.option(
     "--confidence",
-    type=click.FloatRange(0.5, 1, max_open=True),
+    type=Number(0.5, 1, max_open=True),
     default=0.95,
     show_default=True,
     help="Probability at which an answer is given.",

@@ -144,3 +144,17 @@ def test_a_version_is_kept_as_it_is_written(world: World) -> None:
     world.matrix("axes: {torch: [2.10], transformers: [5.0]}\ntrials: 1\ncontrols: 1\n")
     (cell,) = world.document("matrix.yaml")["cells"]
     assert cell["levels"] == {"torch": "2.10", "transformers": "5.0"} and cell["environment"]["pins"]["torch"] == "2.10"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["matrix", "m.yaml", "--max-race-rate", "nan"],
+        ["bisect", "--good", "a", "--bad", "b", "--confidence", "nan", "--", "true"],
+        ["simulate", "--fail-rate", "nan"],
+        ["simulate", "--confidence", "nan"],
+    ],
+)
+def test_nan_is_no_number(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """No comparison finds it outside of a range: it must be refused as what it is."""
+    assert "no number" in refused(args, capsys)
