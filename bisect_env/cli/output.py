@@ -88,6 +88,8 @@ def check_writable(
         BadInput: a folder is missing, or may not be written, two are to go into one file, or one is a file that the
             same command line names for something else: what is to be read would be lost.
     """
+    if json_path == "":
+        raise BadInput("--json", "", "no file is named", "a file, or - for standard output")
     given = [("--json", _file(json_path)), ("--output", output_path), *further]
     files = [(option, path) for option, path in given if path is not None]
     for (one, path), (other, same) in combinations(files, 2):

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
+from bisect_env.gate.needed import number
 from bisect_env.gate.records import Decision, Line, Question, Rules
 from bisect_env.trials.records import TrialRecord
 from bisect_env.verdicts.facts import Facts
 from bisect_env.verdicts.records import percent
 
 GIB = 2**30
+
+
+def so_far(line: Line, own: int, blocks: int, more: str) -> Line:
+    """A pass by a part of the trials is none yet; a fail stays one."""
+    if line.decision is not Decision.PASS:
+        return line
+    return replace(
+        line,
+        decision=Decision.INCONCLUSIVE,
+        sentence=f"so far, after {own} of {number(blocks, 'threaded trial')}: {line.sentence}",
+        more=more,
+    )
 
 
 def memory_line(rules: Rules, baseline: Facts, candidate: Facts) -> Line:

@@ -10,7 +10,7 @@ from bisect_env.engine.plan import seed_of
 from bisect_env.engine.state import CellState
 from bisect_env.errors import BadInput
 from bisect_env.gate import deciding, earlier, pace, throughput
-from bisect_env.gate.needed import needed
+from bisect_env.gate.needed import needed, number
 from bisect_env.gate.records import BASELINE, Announcement, Decision, Question
 from bisect_env.gate.specification import Gate
 from bisect_env.gate.turns import Place, Turns
@@ -148,7 +148,9 @@ class Measured:
             return
         while not self._enough() and 0 < (done := self._sessions()) < (wanted := self._wanted()):
             blocks = len(by_side(self._sides[1].samples).threads)
-            self._place.reporter.note(f"throughput: {wanted - done} more pairs of trials, as their noise asks for")
+            self._place.reporter.note(
+                f"throughput: {number(wanted - done, 'more pair')} of trials, as their noise asks for"
+            )
             turns.run(blocks + wanted - done, self._enough)
             if self._sessions() == done:
                 return
@@ -184,7 +186,8 @@ class Measured:
         self._earlier = earlier.countable(stored, set(runs))
         if self._earlier:
             self.notes.append(
-                f"{len(self._earlier)} trials of the {BASELINE} in earlier gates count for the race question"
+                f"{number(len(self._earlier), 'trial')} of the {BASELINE} in earlier gates "
+                f"count{'s' if len(self._earlier) == 1 else ''} for the race question"
             )
 
     def _left_out(self, blocks: int) -> frozenset[int]:

@@ -199,10 +199,8 @@ def _of_margin(
 
 def _of_throughput(rules: Rules, pairs: int, most: int, of: str) -> Iterator[str]:
     asked = f"{rules.min_throughput:g} of the baseline's throughput at {share(rules.confidence)}"
-    if rules.pairs is not None:
-        yield f"At least {asked}: {pairs} pairs of {of}."
-    else:
-        yield f"At least {asked}: {pairs} pairs of {of}, and then as many as their noise asks for, at most {most}."
+    further = "" if rules.pairs is not None else f", and then as many as their noise asks for, at most {most}"
+    yield f"At least {asked}: {number(pairs, 'pair')} of {of}{further}."
 
 
 def share(value: float) -> str:
@@ -210,6 +208,11 @@ def share(value: float) -> str:
     if 0 < value < 1e-4:
         return "under 0.01 %"
     return f"{100 * value:.3g} %" if 0 < value < 0.9995 else f"{100 * value:.0f} %"
+
+
+def number(count: int, what: str) -> str:
+    """``1 pair``, ``2 pairs``."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def duration(seconds: float) -> str:

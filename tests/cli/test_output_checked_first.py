@@ -80,6 +80,15 @@ def test_refused_at_once(
     assert [each.name for each in tmp_path.iterdir()] == ["file"], "something was written"
 
 
+@pytest.mark.parametrize("name", [name for name, option in CASES if option == "--json"], ids=" ".join)
+def test_no_name_is_refused_at_once(
+    name: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "--json: no file is named" in refused([*name, "--json", "", *COMMANDS[name]], capsys)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write anywhere")
 @pytest.mark.parametrize(("name", "option"), CASES, ids=NAMES)
 def test_refused_without_the_right_to_write(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from bisect_env.gate.deciding import certain_fail, decision, lines
+from bisect_env.gate.deciding import ENDED, GO_ON, certain_fail, decision, lines
 from bisect_env.gate.needed import needed
 from bisect_env.gate.records import Decision, Line, Question, Rules
 from bisect_env.store.trials import StoredTrial
@@ -16,6 +16,8 @@ ENVIRONMENT = Line(Question.ENVIRONMENT, Decision.PASS, "", "", "")
 FX = Failure("w0", Signature("RuntimeError", "FX to symbolically trace", "torch"), "", "", "", 1.0)
 FUSED = (PathCount("w0", 100, (("library_choice", 0), ("math_attention", 0))),)
 DENSE = (PathCount("w0", 100, (("library_choice", 90), ("math_attention", 90))),)
+THREE = Rules(trials=3, max_race_rate=0.7)
+AS_JUDGED = (Question.MEMORY, Question.ATTENTION, Question.NUMBERS)
 DOUBTFUL = (PathCount("w0", 100, (("library_choice", 90),)),)
 
 
@@ -52,6 +54,20 @@ def test_a_line_for_every_question_in_their_order() -> None:
     assert {line.decision for line in found} == {Decision.PASS}
     assert decision(found) is Decision.PASS
     assert all(line.trials and line.figures for line in found[1:])
+
+
+@pytest.mark.parametrize("there", [1, 30, 58])
+def test_a_part_of_the_trials_passes_no_question_and_can_fail_one(there: int) -> None:
+    whole = threads(59, peak_bytes=GIB, paths=FUSED, numbers=(("x", 0.0, 1.0),))
+    part = decided(whole, whole[:there])
+    assert Decision.PASS not in {line.decision for question, line in part.items() if question in AS_JUDGED}
+    for question in AS_JUDGED:
+        assert part[question].more == GO_ON and f"so far, after {there} of 59" in part[question].sentence
+        assert decided(whole, whole)[question].decision is Decision.PASS
+    larger = threads(there, peak_bytes=2 * GIB, paths=DENSE, numbers=(("x", 2.0, 1.0),))
+    assert {decided(whole, larger)[question].decision for question in AS_JUDGED} == {Decision.FAIL}
+    raced = decided(whole, threads(3, [0, 1, 2], peak_bytes=GIB))
+    assert raced[Question.MEMORY].decision is Decision.INCONCLUSIVE and raced[Question.MEMORY].more == ENDED
 
 
 def test_races_pass_fail_or_stay_open() -> None:
@@ -161,7 +177,7 @@ def test_other_runs_are_not_paired() -> None:
 
 def test_memory_is_a_ratio_of_peaks() -> None:
     base = threads(3, peak_bytes=100 * GIB)
-    within, above = (decided(base, threads(3, peak_bytes=n * GIB))[Question.MEMORY] for n in (105, 106))
+    within, above = (decided(base, threads(3, peak_bytes=n * GIB), THREE)[Question.MEMORY] for n in (105, 106))
     assert (within.decision, above.decision) == (Decision.PASS, Decision.FAIL)
     assert above.candidate == "106.00 GiB" and len(above.trials) == 2
     assert decided(threads(3), threads(3))[Question.MEMORY].decision is Decision.NOT_ASKED
@@ -183,7 +199,7 @@ def test_memory_is_a_ratio_of_peaks() -> None:
     ],
 )
 def test_attention(baseline: tuple[PathCount, ...], candidate: tuple[PathCount, ...], expected: Decision) -> None:
-    line = decided(threads(3, paths=baseline), threads(3, paths=candidate))[Question.ATTENTION]
+    line = decided(threads(3, paths=baseline), threads(3, paths=candidate), THREE)[Question.ATTENTION]
     assert line.decision is expected
     assert bool(line.more) == (expected is Decision.INCONCLUSIVE)
 
@@ -191,7 +207,7 @@ def test_attention(baseline: tuple[PathCount, ...], candidate: tuple[PathCount, 
 def test_one_wrong_number_is_a_fail_also_beside_a_wrong_baseline() -> None:
     right, wrong = (("output", 0.001, 0.01),), (("output", 0.5, 0.01),)
     good = threads(3, numbers=right)
-    assert decided(good, threads(3, numbers=right))[Question.NUMBERS].decision is Decision.PASS
+    assert decided(good, threads(3, numbers=right), THREE)[Question.NUMBERS].decision is Decision.PASS
     bad = [*threads(2, numbers=right), trial(2, numbers=wrong)]
     failed = decided(good, bad)[Question.NUMBERS]
     assert (failed.decision, failed.candidate, len(failed.trials)) == (Decision.FAIL, "1 of 3 wrong", 1)
