@@ -1,0 +1,108 @@
+"""An inspection as a whole: what is asked, of which places, and what was found. Pure over the sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bisect_env.inspection.names import resolve
+from bisect_env.inspection.reach import scan
+from bisect_env.inspection.records import Call, Change, Found, NotFound, Scan, Sources, Surface, Uses
+from bisect_env.inspection.surface import surface
+from bisect_env.inspection.uses import uses
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an inspection is to tell of a name."""
+
+    name: str
+    """Dotted: ``torch.nn.attention.flex_attention``."""
+    surface: bool = True
+    match: str | None = None
+    """Of the surface only names that this regular expression is found in."""
+    patterns: tuple[str, ...] = ()
+    """Regular expressions, searched for in what the name reaches."""
+    depth: int = 6
+    """Most steps of a scan."""
+    uses: bool = False
+    distribution: str = ""
+    """All of which is looked through for uses."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What was found in one place; None where it was not asked for."""
+
+    label: str
+    found: Found | NotFound
+    surface: Surface | None = None
+    scan: Scan | None = None
+    uses: Uses | None = None
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A script that was run to see which calls it makes."""
+
+    script: str
+    calls: tuple[Call, ...]
+    """Distinct ones."""
+    more: int
+    """Distinct calls that no room was left for."""
+    seconds: float
+    status: int | None
+    """Exit status of the script, negative for a signal; None when it was ended at the time limit."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What an inspection read."""
+
+    wheels: int
+    """On an index."""
+    installed: int
+    """Environments, and wheels that are here."""
+    bytes: int
+    """That came over the network."""
+    seconds: float
+    whole: int = 0
+    """Wheels that were downloaded whole."""
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What was found in all places, in the order that they were given."""
+
+    asked: Asked
+    places: tuple[Place, ...]
+    changes: tuple[Change, ...]
+    """Of the surface from place to place; empty for one place."""
+    cost: Cost
+    difference: str | None = None
+    """Unified diff between two places; empty when they do not differ, None when it was not asked for."""
+    traced: Traced | None = None
+    notes: tuple[str, ...] = ()
+
+
+def look(sources: Sources, asked: Asked, observed: Sequence[Call] = ()) -> Place:
+    """One place.
+
+    Args:
+        sources: of the place.
+        asked: what is to be told.
+        observed: calls of a traced run, which a scan follows besides those in the text.
+
+    Raises:
+        InfrastructureError: something that is there cannot be read.
+    """
+    found = resolve(sources, asked.name)
+    if isinstance(found, NotFound):
+        return Place(sources.label, found)
+    return Place(
+        sources.label,
+        found,
+        surface(sources, asked.name, asked.match) if asked.surface else None,
+        scan(sources, asked.name, asked.patterns, asked.depth, observed) if asked.patterns else None,
+        uses(sources, asked.name, asked.distribution) if asked.uses else None,
+    )
