@@ -1,13 +1,15 @@
 """What every JSON document holds, as types: the published schemas (docs/schema) are made from them.
 
-The documents themselves are written elsewhere (``machine``, ``bisection_machine``, ``gate_machine``, ``difference``,
-``history``); tests hold real ones against these types, so that neither can change alone.
+The documents themselves are written elsewhere (``machine``, ``bisection_machine``, ``gate_machine``,
+``explanation_machine``, ``difference``, ``history``); tests hold real ones against these types, so that neither can
+change alone.
 """
 
 from __future__ import annotations
 
 from bisect_env.report.documents.of_bisection import BisectDocument, BisectPlanDocument
 from bisect_env.report.documents.of_difference import DiffDocument
+from bisect_env.report.documents.of_explanation import ExplainDocument
 from bisect_env.report.documents.of_gate import GateDocument
 from bisect_env.report.documents.of_history import HistoryDocument
 from bisect_env.report.documents.of_matrix import MatrixDocument
@@ -18,6 +20,7 @@ DOCUMENTS: dict[str, type] = {
     "bisect": BisectDocument,
     "bisect-plan": BisectPlanDocument,
     "gate": GateDocument,
+    "explain": ExplainDocument,
     "diff": DiffDocument,
     "simulate": SimulateDocument,
     "history": HistoryDocument,

@@ -1,0 +1,151 @@
+"""Why a cell fails, as a report to read: text for a terminal, Markdown to paste into an issue."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from bisect_env.explanation.records import Account, Explanation, Hypothesis
+from bisect_env.report import explanation_timeline as timeline
+from bisect_env.report import pieces
+from bisect_env.report.bisection_words import counted
+from bisect_env.report.explanation_words import (
+    begin,
+    evidence,
+    fault,
+    headline,
+    ledger,
+    line,
+    moment,
+    others,
+    primary,
+    stacks,
+    told,
+    unknown,
+)
+from bisect_env.report.grid import Column
+from bisect_env.report.pieces import Facts, Grid, Part, Points, Section, Verbatim, Words
+from bisect_env.report.rows import ID_LENGTH
+
+FORMATS = ("text", "markdown")
+MORE = 5
+"""Further collisions of the trial that is told in full."""
+NARROW = 24
+"""Characters of a table's column that is wrapped, at least."""
+
+
+def report(explanation: Explanation, fmt: str = "text", width: int = 100) -> str:
+    """Everything that is printed of an explanation.
+
+    Args:
+        explanation: what the witnessed trials show.
+        fmt: ``text`` or ``markdown``.
+        width: characters a line of text; Markdown has none, but for its picture.
+    """
+    found = [
+        Section("", tuple(_head(explanation))),
+        *(_telling(explanation, width)),
+        Section("Hypotheses", (_ledger(ledger(explanation), width if fmt == "text" else 0),)),
+        *background(explanation),
+        Section("Go on", (Verbatim("", commands(explanation), "sh"),)),
+    ]
+    return pieces.markdown(found) if fmt == "markdown" else pieces.text(found, width)
+
+
+def background(explanation: Explanation) -> list[Section]:
+    """What the answer rests on, and what is not known."""
+    rest = others(explanation)
+    facts = tuple((each.trial, line(each)) for each in rest)
+    return [
+        Section("Could not be watched", (Points(unknown(explanation)),)),
+        Section("The other witnessed trials", (Facts(facts),)),
+        Section("Watched", tuple(_watched(explanation))),
+        Section("What it rests on", (Facts(effort(explanation)),)),
+        Section("Notes", (Points(explanation.notes),)),
+    ]
+
+
+def effort(explanation: Explanation) -> tuple[tuple[str, str], ...]:
+    """Trials with and without the witness, and what it cost."""
+    plain = f"{explanation.plain_failed} of {counted(explanation.plain, 'trial')} of the same condition went wrong"
+    return (
+        ("with the witness", f"{explanation.failed} of {counted(len(explanation.accounts), 'trial')} went wrong"),
+        ("without it", plain if explanation.plain else "no trial of the same condition is stored"),
+        ("its cost", explanation.cost),
+        ("environment", explanation.environment),
+    )
+
+
+def commands(explanation: Explanation) -> str:
+    """Command lines that go on from here."""
+    account, cell = primary(explanation), explanation.cell[:ID_LENGTH]
+    show = f"bisect-env show {account.trial}  # everything about the trial that is told here" if account else ""
+    return "\n".join(filter(None, (show, f"bisect-env explain {cell} --html explanation.html  # with the picture")))
+
+
+def account_parts(account: Account) -> list[Part]:
+    """A trial's account in words, with the failure's own."""
+    message = fault(account.collisions[0]) if account.collisions else ""
+    return [Points(account.sentences), Facts((("message", message),))]
+
+
+def further(account: Account) -> tuple[str, ...]:
+    """The trial's collisions after the first, a sentence each."""
+    start, rest = begin(account), account.collisions[1:]
+    said = [f"{moment(each.at - start)}: {each.mechanism}; {told(each)}" for each in rest[:MORE]]
+    return (*said, f"{len(rest) - MORE} more in this trial") if len(rest) > MORE else tuple(said)
+
+
+def _head(explanation: Explanation) -> list[Part]:
+    return [Words(headline(explanation)), *([Words(explanation.vanished)] if explanation.vanished else [])]
+
+
+def _telling(explanation: Explanation, width: int) -> list[Section]:
+    account = primary(explanation)
+    if account is None:
+        return []
+    found = [Section(f"Trial {account.trial}, {account.outcome}", tuple(account_parts(account)))]
+    if account.collisions:
+        first = account.collisions[0]
+        proofs = [Verbatim(label, text) for label, text in stacks(first, begin(account))]
+        picture = Verbatim("", timeline.draw(account, first, width - len(_INDENT)))
+        found += [
+            Section("The stacks that prove it, innermost first", tuple(proofs)),
+            Section("Round the collision", (picture, Words(timeline.legend(account, first)))),
+            Section("Also in this trial", (Points(further(account)),)),
+        ]
+    return found
+
+
+_INDENT = " " * 4
+"""Of lines that are shown as they are."""
+
+
+def _ledger(hypotheses: Sequence[Hypothesis], width: int) -> Grid:
+    """The table; with a width its last column is wrapped to what the others leave."""
+    rows: list[tuple[str, str, str]] = []
+    names = max([len("hypothesis"), *(len(each.name) for each in hypotheses)])
+    room = max(NARROW, width - names - max(len(each.standing) for each in hypotheses) - 4) if hypotheses else NARROW
+    for each in hypotheses:
+        said = evidence(each)
+        lines = [" ".join(said)]
+        if width:
+            lines = [piece for sentence in said for piece in textwrap.wrap(sentence, room, subsequent_indent="  ")]
+        firsts = [(each.name, each.standing.value), *[("", "")] * len(lines)]
+        rows += [(name, standing, text) for (name, standing), text in zip(firsts, lines, strict=False)]
+    columns = tuple(zip(*rows, strict=True)) or ((), (), ())
+    return Grid(tuple(Column(header, texts) for header, texts in zip(_HEADERS, columns, strict=True)))
+
+
+_HEADERS = ("hypothesis", "standing", "what it says, and the evidence")
+
+
+def _watched(explanation: Explanation) -> list[Part]:
+    logs = [account.log for account in explanation.accounts if account.log is not None]
+    found = dict.fromkeys((each.state.value, each.where, each.how) for log in logs for each in log.watched)
+    versions = ", ".join(dict.fromkeys(f"torch {log.torch}, Python {log.python}" for log in logs))
+    return (
+        [Words(f"In {versions}:"), Facts(tuple((state, f"{where}; {how}") for state, where, how in found))]
+        if found
+        else []
+    )

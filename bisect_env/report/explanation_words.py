@@ -1,0 +1,210 @@
+"""What the reports of an explanation say in the same words: the answer, moments, frames, collisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bisect_env.explanation.records import (
+    Account,
+    Action,
+    Collision,
+    Event,
+    Explanation,
+    Frame,
+    Hypothesis,
+    Mechanism,
+    Standing,
+    State,
+    Window,
+)
+from bisect_env.report.bisection_words import counted
+from bisect_env.report.rows import ID_LENGTH, cut
+
+MESSAGE = 300
+"""Most characters of a failure's text."""
+OPEN = {
+    State.TRACING: "the FX tracing flag set",
+    State.COMPILING: "is_compiling() true",
+    State.TRACE: "a trace open",
+    State.COMPILE: "a compile open",
+    State.LOCK: "the compile lock held",
+    State.CONFIG: "dynamo's configuration changed",
+    State.RECOMPILE_LIMIT: "the recompile limit reached",
+    State.ANNOTATION: "FX annotations open",
+    State.KERNEL: "a kernel being loaded",
+    State.BACKWARD: "a compiled backward running",
+    State.UNFUSED: "unfused attention running",
+}
+"""A window of that state, after "while thread A had"."""
+_DID = {
+    Action.SET: "set",
+    Action.CLEAR: "cleared",
+    Action.READ: "read",
+    Action.OBEYED: "obeyed",
+    Action.ENTER: "entered",
+    Action.LEAVE: "left",
+    Action.WAIT: "waited for",
+    Action.ACQUIRE: "acquired",
+    Action.RELEASE: "released",
+    Action.CALL: "called",
+}
+
+
+def primary(explanation: Explanation) -> Account | None:
+    """The account that is told in full: the first with a known mechanism, else with a collision, else that went wrong,
+    else the first; None where no trial was witnessed.
+    """
+    ranked = sorted(explanation.accounts, key=_rank)
+    return ranked[0] if ranked else None
+
+
+def _rank(account: Account) -> int:
+    if account.collisions:
+        return 0 if account.collisions[0].mechanism is not Mechanism.UNKNOWN else 1
+    return 2 if account.outcome != "clean" else 3
+
+
+def headline(explanation: Explanation) -> str:
+    """The answer in one or two sentences."""
+    cell, witnessed = explanation.cell[:ID_LENGTH], counted(len(explanation.accounts), "witnessed trial")
+    account = primary(explanation)
+    if account is None:
+        return f"Cell {cell}: no trial was witnessed."
+    wrong = f"{explanation.failed} of {witnessed} went wrong"
+    if not account.collisions:
+        if explanation.failed:
+            return f"Cell {cell}: {wrong}, and no collision between threads was seen that would explain it."
+        return f"Cell {cell}: {wrong}: there is nothing to explain."
+    first = account.collisions[0]
+    if first.mechanism is Mechanism.UNKNOWN:
+        return f"Cell {cell}: {wrong}, by none of the known mechanisms. Trial {account.trial}: {told(first)}."
+    alike = sum(
+        bool(each.collisions) and each.collisions[0].mechanism is first.mechanism for each in others(explanation)
+    )
+    went = f", of which {explanation.failed} went wrong" if alike + 1 != explanation.failed else ""
+    return f"Cell {cell}: {first.mechanism}, in {alike + 1} of {witnessed}{went}. {capital(told(first))}."
+
+
+def others(explanation: Explanation) -> tuple[Account, ...]:
+    """All accounts but the primary one, in their order."""
+    account = primary(explanation)
+    return tuple(each for each in explanation.accounts if each is not account)
+
+
+def told(collision: Collision) -> str:
+    """A collision as half a sentence: ``in thread w1 the call failed while thread w0 had a trace open``."""
+    if collision.culprit and collision.window is not None:
+        cause = f" while thread {collision.culprit} had {OPEN[collision.window.state]}"
+    else:
+        cause = f", beside thread {collision.culprit}" if collision.culprit else ""
+    times = f", {collision.count} times" if collision.count > 1 else ""
+    return f"in thread {collision.victim} {collision.consequence}{cause}{times}"
+
+
+def did(event: Event) -> str:
+    """An event without its thread and its moment: ``read fx-tracing (True)``."""
+    return f"{_DID[event.action]} {event.state}{f' ({event.value})' if event.value else ''}"
+
+
+def opened(window: Window) -> str:
+    """A window without its thread: ``fx-tracing (True)``."""
+    return f"{window.state}{f' ({window.opened.value})' if window.opened.value else ''}"
+
+
+def frames(stack: Iterable[Frame]) -> str:
+    """A stack, a line a frame, the innermost first."""
+    return "\n".join(f"{frame.path}:{frame.line} {frame.function}" for frame in stack)
+
+
+def stacks(collision: Collision, start: float) -> tuple[tuple[str, str], ...]:
+    """The stacks that prove a collision, each with what it stands for: the culprit's first."""
+    found = []
+    if collision.window is not None:
+        event = collision.window.opened
+        found.append((f"Thread {collision.culprit} {did(event)} at {moment(event.t - start)}", frames(event.stack)))
+    if collision.met is not None:
+        event = collision.met
+        found.append((f"Thread {collision.victim} {did(event)} at {moment(event.t - start)}", frames(event.stack)))
+    return tuple((label, text or "(no stack was taken)") for label, text in found)
+
+
+def begin(account: Account) -> float:
+    """Unix time that moments of a trial are counted from: the witness's start, or what came before it."""
+    known = [event.t for event in account.log.events[:1]] if account.log else []
+    known += [account.log.started] if account.log else []
+    known += [window.start for window in account.windows] + [collision.at for collision in account.collisions]
+    return min(known, default=0.0)
+
+
+def moment(seconds: float) -> str:
+    """A time after the start, to the tenth of a millisecond: ``1.2345 s``."""
+    return f"{seconds:.4f} s"
+
+
+def lasting(seconds: float) -> str:
+    """A length of time in the unit that suits it, to three digits: ``12.4 ms``, ``830 us``, ``2.05 s``."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if abs(seconds) >= size or unit == "us":
+            value = seconds / size
+            digits = 0 if abs(value) >= 99.95 else 1 if abs(value) >= 9.995 else 2
+            return f"{value:.{digits}f} {unit}"
+    raise AssertionError
+
+
+def line(account: Account) -> str:
+    """What became of a trial, on one line."""
+    if account.log is None:
+        return f"{account.outcome}; the witness did not start"
+    if not account.collisions:
+        return f"{account.outcome}; no collision was seen"
+    first = account.collisions[0]
+    at = moment(first.at - begin(account))
+    return f"{account.outcome} at {at}: {first.mechanism}; {told(first)}"
+
+
+def fault(collision: Collision) -> str:
+    """Its failure's text; empty where there is none."""
+    return cut(collision.message, MESSAGE)
+
+
+def unknown(explanation: Explanation) -> tuple[str, ...]:
+    """What could not be watched, and what the logs lack: a sentence each."""
+    logs = [account.log for account in explanation.accounts if account.log is not None]
+    found = dict.fromkeys(f"{each.state}: {each.why}" for log in logs for each in log.unknown)
+    silent = sum(account.log is None for account in explanation.accounts)
+    dropped = [log.dropped for log in logs if log.dropped]
+    torn = sum(not log.complete for log in logs)
+    said = list(found)
+    if silent:
+        said.append(
+            f"The witness did not start in {counted(silent, 'trial')}: nothing is known of what threads did there."
+        )
+    if dropped:
+        said.append(
+            f"No room was left for {counted(sum(dropped), 'event')}, in {counted(len(dropped), 'trial')}: a read or a "
+            "window may be missing."
+        )
+    if torn:
+        said.append(
+            f"The log of {counted(torn, 'trial')} has no end, since the process was stopped or died: what was not yet "
+            "written is missing."
+        )
+    return tuple(said)
+
+
+def evidence(hypothesis: Hypothesis) -> tuple[str, ...]:
+    """What is to be said of a hypothesis: what it states, and all evidence."""
+    return (hypothesis.statement, *hypothesis.evidence)
+
+
+ORDER = (Standing.KEPT, Standing.UNDECIDED, Standing.ELIMINATED, Standing.UNTESTED)
+
+
+def ledger(explanation: Explanation) -> tuple[Hypothesis, ...]:
+    """The hypotheses: kept ones first, then undecided, eliminated and untested ones."""
+    return tuple(sorted(explanation.hypotheses, key=lambda each: ORDER.index(each.standing)))
+
+
+def capital(text: str) -> str:
+    """With a capital at the beginning."""
+    return text[:1].upper() + text[1:]
