@@ -17,7 +17,7 @@ import requests
 
 from bisect_env.bundles.sources import Source
 from bisect_env.bundles.stamps import Stamps
-from bisect_env.environments.index import bare, credentials_for, default_index, unnamed
+from bisect_env.environments.index import auth_of, bare
 from bisect_env.errors import InfrastructureError
 from bisect_env.matrix.cells import IndexChoice
 
@@ -116,7 +116,8 @@ def fetch_all(
         if stop.is_set():
             raise Stopped
         began = time.monotonic()
-        place.fetch(source, _auth(source.url, indexes), stop, count)
+        auth = next(filter(None, (auth_of(source.url, index) for index in indexes)), None)
+        place.fetch(source, auth, stop, count)
         done(source, time.monotonic() - began)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -181,19 +182,3 @@ def _chunks(url: str, have: int, auth: tuple[str, str] | None) -> Generator[byte
             response.raise_for_status()
             yield b"-" if response.status_code == 206 else b""
             yield from response.iter_content(CHUNK)
-
-
-def _auth(url: str, indexes: Iterable[IndexChoice]) -> tuple[str, str] | None:
-    """User and password of the index on the file's host; without one requests looks into ~/.netrc."""
-    host = urlsplit(url).netloc.rpartition("@")[2]
-    urls = [each for index in indexes for each in (*index.urls, *index.find_links)]
-    for each in (*urls, default_index()):
-        parts = urlsplit(unnamed(each))
-        if parts.netloc.rpartition("@")[2] != host:
-            continue
-        named = credentials_for(each, os.environ)
-        if named is not None:
-            return named
-        if parts.username is not None:
-            return unquote(parts.username), unquote(parts.password or "")
-    return None

@@ -60,6 +60,8 @@ class File:
     """Where it lies; may hold the index's credentials."""
     metadata: bool = False
     """The index offers its core metadata beside it, at the URL with ``.metadata`` behind (PEP 658)."""
+    sha256: str = ""
+    """Hexadecimal; empty when the index does not tell."""
 
 
 @dataclass
@@ -95,15 +97,33 @@ def credentials_for(url: str, environment: Mapping[str, str]) -> tuple[str, str]
     return None if user is None and password is None else (user or "", password or "")
 
 
+def auth_of(url: str, index: IndexChoice) -> tuple[str, str] | None:
+    """User and password of the index that a file lies on: a page may name its files without them.
+
+    None without one; requests looks into ~/.netrc then.
+    """
+    host = urlsplit(url).netloc.rpartition("@")[2]
+    for each in (*index.urls, *index.find_links, default_index()):
+        parts = urlsplit(unnamed(each))
+        if parts.netloc.rpartition("@")[2] != host:
+            continue
+        named = credentials_for(each, os.environ)
+        if named is not None:
+            return named
+        if parts.username is not None:
+            return unquote(parts.username), unquote(parts.password or "")
+    return None
+
+
 class SimpleIndex:
     """A release source over the simple API (JSON or HTML), ``file:`` indexes and find-links folders.
 
     ``timeout`` is in seconds, for the connection and for each read, so that a large page from a slow index arrives
-    and a silent index is known soon.
+    and a silent index is known soon. ``heard`` is told the bytes of each page that came.
     """
 
-    def __init__(self, timeout: float = 6.0) -> None:
-        self.timeout = timeout
+    def __init__(self, timeout: float = 6.0, heard: Callable[[int], None] | None = None) -> None:
+        self.timeout, self._heard = timeout, heard
         self._slots: dict[tuple[str, ...], _Slot] = {}
         self._lock = threading.Lock()
 
@@ -175,7 +195,14 @@ class SimpleIndex:
         session = requests.Session()
         # uv's variable for the machine's own certificates, unknown to requests.
         session.verify = os.environ.get("SSL_CERT_FILE") or True
+        if self._heard is not None:
+            session.hooks["response"].append(self._hear)
         return session
+
+    def _hear(self, answer: requests.Response, *_: object, **__: object) -> None:
+        if self._heard is not None:
+            answer.content  # noqa: B018 - read now: how much came over the wire is known afterwards
+            self._heard(answer.raw.tell())
 
     def _ask(self, url: str) -> Unavailable | None:
         with self._session() as session:
@@ -282,6 +309,7 @@ def _files(packages: Sequence[DistributionPackage]) -> tuple[File, ...]:
                 package.requires_python,
                 package.url,
                 bool(package.has_metadata),
+                (package.digests or {}).get("sha256", ""),
             )
         )
     return tuple(result)

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import requests
 from packaging.version import InvalidVersion, Version
 
-from bisect_env.environments.index import File, SimpleIndex, credentials_for, default_index, unnamed
+from bisect_env.environments.index import File, SimpleIndex, auth_of
 from bisect_env.environments.ranges import Ranged
 from bisect_env.environments.records import Unavailable
 from bisect_env.matrix.cells import IndexChoice
@@ -84,7 +84,7 @@ class MetadataSource:
         """The metadata beside the file where the index has it there (PEP 658), else what stands in the wheel."""
         if self.index.offline:
             return None
-        address, auth = urlunsplit(urlsplit(file.url)._replace(fragment="")), self._credentials(file.url)
+        address, auth = urlunsplit(urlsplit(file.url)._replace(fragment="")), auth_of(file.url, self.index)
         try:
             with requests.Session() as session:
                 session.verify = os.environ.get("SSL_CERT_FILE") or True
@@ -100,16 +100,6 @@ class MetadataSource:
                     return data.decode("utf-8", "replace")
         except (requests.RequestException, OSError, ValueError):
             return None
-
-    def _credentials(self, url: str) -> tuple[str, str] | None:
-        """Those of the index that the file lies on; a page may name its files without them."""
-        for each in self.index.urls or (default_index(),):
-            parts = urlsplit(unnamed(each))
-            if parts.hostname == urlsplit(url).hostname and parts.port == urlsplit(url).port:
-                if parts.username is not None:
-                    return unquote(parts.username), unquote(parts.password or "")
-                return credentials_for(each, os.environ)
-        return None
 
 
 def _candidates(files: Sequence[File], version: str) -> list[File]:

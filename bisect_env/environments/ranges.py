@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import io
 import re
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import requests
 
@@ -11,17 +15,101 @@ TAIL = 2**16
 """Bytes asked for first, from the end, and at least with each further question."""
 MOST = 2**25
 """Bytes after which reading ends: this is for what lies beside the content."""
+GAP = 2**13
+"""Bytes between two wanted parts that are fetched along: less than what one more question costs."""
+AT_ONCE = 4
+"""Questions to one server at a time."""
+
+Span = tuple[int, int]
+"""Where a part begins, and where it ends."""
+
+
+class NoRanges(OSError):
+    """The server gives files whole only."""
+
+
+class Pieces:
+    """What was read of a file, in memory. Threads may share one."""
+
+    def __init__(self) -> None:
+        self.size: int | None = None
+        """Bytes of the whole; None as long as it is not known."""
+        self._spans: list[Span] = []
+        self._kept: dict[Span, bytes] = {}
+        self._lock = threading.RLock()
+
+    def missing(self, start: int, end: int) -> list[Span]:
+        """What is not there between two places, in order."""
+        with self._lock:
+            holes, at = [], start
+            for first, last in self._spans[max(0, bisect_right(self._spans, (start, start)) - 1) :]:
+                if first >= end:
+                    break
+                if first > at:
+                    holes.append((at, first))
+                at = max(at, last)
+            return [*holes, (at, end)] if at < end else holes
+
+    def add(self, start: int, data: bytes) -> None:
+        """Keep a part of the file; what is there already stays."""
+        with self._lock:
+            for first, last in self.missing(start, start + len(data)):
+                self._keep((first, last), data[first - start : last - start])
+                self._spans.insert(bisect_right(self._spans, (first, last)), (first, last))
+
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes between two places, as far as there is no hole."""
+        with self._lock:
+            found, at = [], start
+            for span in self._spans[max(0, bisect_right(self._spans, (start, start)) - 1) :]:
+                if at >= end or span[0] > at:
+                    break
+                if span[1] > at:
+                    found.append(self._get(span)[at - span[0] : end - span[0]])
+                    at = span[1]
+            return b"".join(found)
+
+    def _keep(self, span: Span, data: bytes) -> None:
+        self._kept[span] = data
+
+    def _get(self, span: Span) -> bytes:
+        return self._kept[span]
 
 
 class Ranged(io.RawIOBase):
-    """Seekable and read-only. Raises OSError where the server serves no ranges, or after ``MOST`` bytes."""
+    """Seekable and read-only. Every error is an OSError: :class:`NoRanges` where the server serves no parts of files.
+
+    Args:
+        session: asks.
+        url: of the file.
+        auth: user and password.
+        timeout: seconds for the connection, and for each read.
+        size: bytes of the whole, where an index tells them: not all servers understand a question for the end of a
+            file. Another size is an error.
+        pieces: what was read before, and where to keep what is read.
+        most: bytes after which reading ends.
+        heard: told the bytes of each answer.
+    """
 
     def __init__(
-        self, session: requests.Session, url: str, auth: tuple[str, str] | None = None, timeout: float | None = None
+        self,
+        session: requests.Session,
+        url: str,
+        auth: tuple[str, str] | None = None,
+        timeout: float | None = None,
+        *,
+        size: int | None = None,
+        pieces: Pieces | None = None,
+        most: int = MOST,
+        heard: Callable[[int], None] | None = None,
     ) -> None:
         self._session, self._url, self._auth, self._timeout = session, url, auth, timeout
+        self._pieces, self._most, self._heard = pieces or Pieces(), most, heard or (lambda _: None)
         self._position, self._asked = 0, 0
-        self._start, self._piece, self._size = self._ask(f"bytes=-{TAIL}")
+        if self._pieces.size is None:
+            self._told = size
+            self._pieces.size = self._fetch(None if size is None else (max(0, size - TAIL), size))
+        self._told = self._size = self._pieces.size
 
     def readable(self) -> bool:
         """Yes."""
@@ -45,34 +133,75 @@ class Ranged(io.RawIOBase):
         """As for any file."""
         left = max(0, self._size - self._position)
         wanted = left if size is None or size < 0 else min(size, left)
-        if not wanted:
-            return b""
-        end = self._position + wanted
-        if not self._start <= self._position <= end <= self._start + len(self._piece):
-            last = min(self._size, max(end, self._position + TAIL)) - 1
-            self._start, self._piece, _ = self._ask(f"bytes={self._position}-{last}")
-        at = self._position - self._start
-        data = self._piece[at : at + wanted]
-        self._position += len(data)
+        start, end = self._position, self._position + wanted
+        for first, last in self._pieces.missing(start, end):
+            # Whoever reads on finds it there.
+            further = min(self._size, max(last, first + TAIL))
+            self._fetch(self._pieces.missing(first, further)[0])
+        data = self._pieces.read(start, end)
+        if len(data) < wanted:
+            raise OSError("what was read of the file is there no more")
+        self._position = end
         return data
 
-    def _ask(self, span: str) -> tuple[int, bytes, int]:
-        """Where the piece begins, the piece, and the size of the whole."""
-        headers = {"Range": span, "Accept-Encoding": "identity"}
+    def load(self, spans: Sequence[Span]) -> None:
+        """Fetch parts that will be read, several at a time, neighbours together."""
+        holes: list[Span] = []
+        for hole in sorted(hole for span in spans for hole in self._pieces.missing(*span)):
+            if holes and hole[0] - holes[-1][1] <= GAP:
+                holes[-1] = (holes[-1][0], max(hole[1], holes[-1][1]))
+            else:
+                holes.append(hole)
+        if len(holes) == 1:
+            self._fetch(holes[0])
+        elif holes:
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                list(pool.map(self._fetch, holes))
+
+    def _fetch(self, span: Span | None) -> int:
+        """Fetch a part, the file's end for None; gives the size of the whole. A torn answer is asked for again."""
         try:
-            with self._session.get(
-                self._url, headers=headers, auth=self._auth, timeout=self._timeout, stream=True
-            ) as answer:
-                told = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+)", answer.headers.get("Content-Range", ""))
-                if answer.status_code != requests.codes.partial_content or told is None:
-                    raise OSError("the server serves no parts of files")
-                start, last, size = (int(number) for number in told.groups())
-                self._asked += last - start + 1
-                if self._asked > MOST:
-                    raise OSError(f"more than {MOST} bytes were needed")
-                data = answer.content
+            start, data, size = self._ask(span)
+        except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError, EOFError):
+            try:
+                start, data, size = self._ask(span)
+            except requests.RequestException as error:
+                raise OSError(str(type(error).__name__)) from error
+            except EOFError as error:
+                raise OSError("a part of the file came cut off") from error
         except requests.RequestException as error:
             raise OSError(str(type(error).__name__)) from error
-        if len(data) != last - start + 1:
-            raise OSError("a part of the file came cut off")
+        self._pieces.add(start, data)
+        return size
+
+    def _ask(self, span: Span | None) -> tuple[int, bytes, int]:
+        """Where the piece begins, the piece, and the size of the whole."""
+        wanted = f"bytes=-{TAIL}" if span is None else f"bytes={span[0]}-{span[1] - 1}"
+        headers = {"Range": wanted, "Accept-Encoding": "identity"}
+        with self._session.get(
+            self._url, headers=headers, auth=self._auth, timeout=self._timeout, stream=True
+        ) as answer:
+            self._check(answer)
+            told = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+)", answer.headers.get("Content-Range", ""))
+            if answer.status_code != requests.codes.partial_content or told is None:
+                raise NoRanges("the server serves no parts of files")
+            start, last, size = (int(number) for number in told.groups())
+            if self._told is not None and size != self._told:
+                raise OSError(f"it has {size} bytes and not {self._told}")
+            self._asked += last - start + 1
+            if self._asked > self._most:
+                raise OSError(f"more than {self._most} bytes were needed")
+            data = answer.content
+        self._heard(len(data))
+        if len(data) != last - start + 1 or (span is not None and (start, last + 1) != span):
+            raise EOFError
         return start, data, size
+
+    def _check(self, answer: requests.Response) -> None:
+        """Raises OSError for an answer that is no part and not the whole either."""
+        if answer.status_code == requests.codes.requested_range_not_satisfiable and self._told is not None:
+            raise OSError(f"it does not have the {self._told} bytes that the index tells of")
+        if answer.status_code in (requests.codes.unauthorized, requests.codes.forbidden):
+            raise PermissionError(f"the credentials were refused (HTTP {answer.status_code})")
+        if answer.status_code >= 400:
+            raise OSError(f"HTTP {answer.status_code}")
