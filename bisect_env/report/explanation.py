@@ -46,6 +46,10 @@ def report(explanation: Explanation, fmt: str = "text", width: int = 100) -> str
         Section("", tuple(_head(explanation))),
         *(_telling(explanation, width)),
         Section("Hypotheses", (_ledger(ledger(explanation), width if fmt == "text" else 0),)),
+        Section("Could not be watched", (Points(unknown(explanation)),)),
+        Section(
+            "The other witnessed trials", (Facts(tuple((each.trial, line(each)) for each in others(explanation))),)
+        ),
         *background(explanation),
         Section("Go on", (Verbatim("", commands(explanation), "sh"),)),
     ]
@@ -53,12 +57,8 @@ def report(explanation: Explanation, fmt: str = "text", width: int = 100) -> str
 
 
 def background(explanation: Explanation) -> list[Section]:
-    """What the answer rests on, and what is not known."""
-    rest = others(explanation)
-    facts = tuple((each.trial, line(each)) for each in rest)
+    """What the answer rests on."""
     return [
-        Section("Could not be watched", (Points(unknown(explanation)),)),
-        Section("The other witnessed trials", (Facts(facts),)),
         Section("Watched", tuple(_watched(explanation))),
         Section("What it rests on", (Facts(effort(explanation)),)),
         Section("Notes", (Points(explanation.notes),)),

@@ -14,7 +14,7 @@ from bisect_env.report.explanation_words import begin
 
 AROUND = 0.3
 """Of the time between the window's opening and the collision: shown before the one and after the other."""
-CLOSE = 1.0
+CLOSE = 3.0
 """What came of it, and the window's closing, are shown where they come within so many times that time after it."""
 LEAST = 200e-6
 """Seconds that a picture shows at least."""
@@ -83,6 +83,8 @@ class Bar:
     value: str = ""
     culprit: bool = False
     """It is the window that the collision is about."""
+    count: int = 1
+    """Windows that it stands for."""
 
 
 @dataclass(frozen=True)

@@ -81,8 +81,8 @@ def headline(explanation: Explanation) -> str:
     alike = sum(
         bool(each.collisions) and each.collisions[0].mechanism is first.mechanism for each in others(explanation)
     )
-    went = f", of which {explanation.failed} went wrong" if alike + 1 != explanation.failed else ""
-    return f"Cell {cell}: {first.mechanism}, in {alike + 1} of {witnessed}{went}. {capital(told(first))}."
+    went = "" if alike + 1 == explanation.failed else f"; {explanation.failed} went wrong"
+    return f"Cell {cell}: {first.mechanism}, seen in {alike + 1} of {witnessed}{went}. {capital(told(first))}."
 
 
 def others(explanation: Explanation) -> tuple[Account, ...]:

@@ -117,8 +117,8 @@ def raced(trial: str = "3f2a91c0", shift: float = 0.0) -> Account:
         MESSAGE,
     )
     sentences = (
-        f"Thread worker-0 set the FX tracing flag {culprit.start - START:.4f} s after the start, as it traced a function.",
-        f"Thread worker-1 called a function compiled before and read the flag as set {met.t - START:.4f} s after the start.",
+        f"Thread worker-0 set the FX tracing flag {culprit.start - START:.4f} s after the start: it traced.",
+        f"Thread worker-1 called a warm function and read the flag as set {met.t - START:.4f} s after the start.",
         "The call failed: it was taken for one under tracing.",
     )
     seen = log((*windows, held), met, obeyed, *waits)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from bisect_env.explanation.records import Standing
 from bisect_env.gate.records import Decision
 from bisect_env.trials.records import Outcome
 from bisect_env.verdicts.records import Headline
@@ -57,12 +58,20 @@ _DECISIONS = {
     Decision.INCONCLUSIVE: Tone.OPEN,
     Decision.NOT_ASKED: Tone.NONE,
 }
+_STANDINGS = {
+    Standing.KEPT: Tone.BAD,
+    Standing.ELIMINATED: Tone.BARRED,
+    Standing.UNDECIDED: Tone.OPEN,
+    Standing.UNTESTED: Tone.NONE,
+}
 
 
-def of(found: Headline | Outcome | Decision) -> Tone:
-    """The tone of a verdict, of a trial, or of a gate's answer."""
+def of(found: Headline | Outcome | Decision | Standing) -> Tone:
+    """The tone of a verdict, of a trial, of a gate's answer, or of a hypothesis."""
     if isinstance(found, Headline):
         return _HEADLINES[found]
+    if isinstance(found, Standing):
+        return _STANDINGS[found]
     return _OUTCOMES[found] if isinstance(found, Outcome) else _DECISIONS[found]
 
 
