@@ -5,31 +5,25 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from bisect_env.explanation.records import Account, Explanation, Hypothesis
+from bisect_env.explanation.records import Explanation, Hypothesis
 from bisect_env.report import explanation_timeline as timeline
 from bisect_env.report import pieces
 from bisect_env.report.bisection_words import counted
 from bisect_env.report.explanation_words import (
     begin,
     evidence,
-    fault,
     headline,
     ledger,
     line,
-    moment,
     others,
     primary,
     stacks,
-    told,
     unknown,
 )
 from bisect_env.report.grid import Column
 from bisect_env.report.pieces import Facts, Grid, Part, Points, Section, Verbatim, Words
-from bisect_env.report.rows import ID_LENGTH
 
 FORMATS = ("text", "markdown")
-MORE = 5
-"""Further collisions of the trial that is told in full."""
 NARROW = 24
 """Characters of a table's column that is wrapped, at least."""
 
@@ -78,22 +72,9 @@ def effort(explanation: Explanation) -> tuple[tuple[str, str], ...]:
 
 def commands(explanation: Explanation) -> str:
     """Command lines that go on from here."""
-    account, cell = primary(explanation), explanation.cell[:ID_LENGTH]
+    account, cell = primary(explanation), explanation.cell
     show = f"bisect-env show {account.trial}  # everything about the trial that is told here" if account else ""
     return "\n".join(filter(None, (show, f"bisect-env explain {cell} --html explanation.html  # with the picture")))
-
-
-def account_parts(account: Account) -> list[Part]:
-    """A trial's account in words, with the failure's own."""
-    message = fault(account.collisions[0]) if account.collisions else ""
-    return [Points(account.sentences), Facts((("message", message),))]
-
-
-def further(account: Account) -> tuple[str, ...]:
-    """The trial's collisions after the first, a sentence each."""
-    start, rest = begin(account), account.collisions[1:]
-    said = [f"{moment(each.at - start)}: {each.mechanism}; {told(each)}" for each in rest[:MORE]]
-    return (*said, f"{len(rest) - MORE} more in this trial") if len(rest) > MORE else tuple(said)
 
 
 def _head(explanation: Explanation) -> list[Part]:
@@ -104,7 +85,7 @@ def _telling(explanation: Explanation, width: int) -> list[Section]:
     account = primary(explanation)
     if account is None:
         return []
-    found = [Section(f"Trial {account.trial}, {account.outcome}", tuple(account_parts(account)))]
+    found = [Section(f"Trial {account.trial}, {account.outcome}", (Points(account.sentences),))]
     if account.collisions:
         first = account.collisions[0]
         proofs = [Verbatim(label, text) for label, text in stacks(first, begin(account))]
@@ -112,7 +93,6 @@ def _telling(explanation: Explanation, width: int) -> list[Section]:
         found += [
             Section("The stacks that prove it, innermost first", tuple(proofs)),
             Section("Round the collision", (picture, Words(timeline.legend(account, first)))),
-            Section("Also in this trial", (Points(further(account)),)),
         ]
     return found
 

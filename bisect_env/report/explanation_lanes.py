@@ -130,7 +130,7 @@ class Span:
 
 
 def whole(account: Account) -> Span:
-    """From the witness's start to the last thing that is known."""
+    """From the first to the last thing that is known."""
     known = [event.t for event in account.log.events] if account.log is not None else []
     known += [each for window in account.windows for each in (window.start, window.end) if each is not None]
     known += [collision.at for collision in account.collisions]
@@ -153,6 +153,11 @@ def around(account: Account, collision: Collision) -> Span:
 def instant(collision: Collision) -> float:
     """Unix time at which the two threads met."""
     return collision.met.t if collision.met is not None else collision.at
+
+
+def met_by(collision: Collision) -> str:
+    """The thread that met it: the victim, or one that worked for it, as autograd's do."""
+    return collision.met.thread if collision.met is not None else collision.victim
 
 
 def lanes(account: Account, span: Span, collision: Collision | None) -> tuple[Lane, ...]:

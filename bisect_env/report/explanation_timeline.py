@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bisect_env.explanation.records import Account, Collision
-from bisect_env.report.explanation_lanes import MEANING, Kind, Lane, Mark, Row, Sign, Span, around, instant, lanes
+from bisect_env.report.explanation_lanes import (
+    MEANING,
+    Kind,
+    Lane,
+    Mark,
+    Row,
+    Sign,
+    Span,
+    around,
+    instant,
+    lanes,
+    met_by,
+)
 from bisect_env.report.explanation_words import begin, lasting, moment
 
 LETTERS = {
@@ -74,7 +86,7 @@ def legend(account: Account, collision: Collision) -> str:
     more = len(every) - len(chosen)
     rest = f" {more} further thread{'s' if more > 1 else ''} did something in this time." if more else ""
     at = moment(instant(collision) - begin(account))
-    return f"{'; '.join(told)}. They met {at} after the start.{rest}"
+    return f"{'; '.join(told)}. They met {at} after the first event.{rest}"
 
 
 class _Columns:
@@ -129,7 +141,7 @@ def _marks(marks: Sequence[Mark], columns: _Columns) -> list[str]:
 
 
 def _chosen(every: Sequence[Lane], collision: Collision) -> tuple[Lane, ...]:
-    own = [lane for lane in every if lane.thread in (collision.culprit, collision.victim)]
+    own = [lane for lane in every if lane.thread in (collision.culprit, met_by(collision), collision.victim)]
     rest = [lane for lane in every if lane not in own]
     kept = [*own, *rest[: MOST - len(own)]]
     return tuple(lane for lane in every if lane in kept)

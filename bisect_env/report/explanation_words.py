@@ -18,7 +18,7 @@ from bisect_env.explanation.records import (
     Window,
 )
 from bisect_env.report.bisection_words import counted
-from bisect_env.report.rows import ID_LENGTH, cut
+from bisect_env.report.rows import cut
 
 MESSAGE = 300
 """Most characters of a failure's text."""
@@ -66,23 +66,23 @@ def _rank(account: Account) -> int:
 
 def headline(explanation: Explanation) -> str:
     """The answer in one or two sentences."""
-    cell, witnessed = explanation.cell[:ID_LENGTH], counted(len(explanation.accounts), "witnessed trial")
+    cell, witnessed = explanation.cell, counted(len(explanation.accounts), "witnessed trial")
     account = primary(explanation)
     if account is None:
-        return f"Cell {cell}: no trial was witnessed."
+        return f"{cell}: no trial was witnessed."
     wrong = f"{explanation.failed} of {witnessed} went wrong"
     if not account.collisions:
         if explanation.failed:
-            return f"Cell {cell}: {wrong}, and no collision between threads was seen that would explain it."
-        return f"Cell {cell}: {wrong}: there is nothing to explain."
+            return f"{cell}: {wrong}, and no collision between threads was seen that would explain it."
+        return f"{cell}: {wrong}: there is nothing to explain."
     first = account.collisions[0]
     if first.mechanism is Mechanism.UNKNOWN:
-        return f"Cell {cell}: {wrong}, by none of the known mechanisms. Trial {account.trial}: {told(first)}."
+        return f"{cell}: {wrong}, by none of the known mechanisms. Trial {account.trial}: {told(first)}."
     alike = sum(
         bool(each.collisions) and each.collisions[0].mechanism is first.mechanism for each in others(explanation)
     )
     went = "" if alike + 1 == explanation.failed else f"; {explanation.failed} went wrong"
-    return f"Cell {cell}: {first.mechanism}, seen in {alike + 1} of {witnessed}{went}. {capital(told(first))}."
+    return f"{cell}: {first.mechanism}, seen in {alike + 1} of {witnessed}{went}. {capital(told(first))}."
 
 
 def others(explanation: Explanation) -> tuple[Account, ...]:
@@ -121,23 +121,22 @@ def stacks(collision: Collision, start: float) -> tuple[tuple[str, str], ...]:
     found = []
     if collision.window is not None:
         event = collision.window.opened
-        found.append((f"Thread {collision.culprit} {did(event)} at {moment(event.t - start)}", frames(event.stack)))
+        found.append((f"Thread {event.thread} {did(event)} at {moment(event.t - start)}", frames(event.stack)))
     if collision.met is not None:
         event = collision.met
-        found.append((f"Thread {collision.victim} {did(event)} at {moment(event.t - start)}", frames(event.stack)))
+        found.append((f"Thread {event.thread} {did(event)} at {moment(event.t - start)}", frames(event.stack)))
     return tuple((label, text or "(no stack was taken)") for label, text in found)
 
 
 def begin(account: Account) -> float:
-    """Unix time that moments of a trial are counted from: the witness's start, or what came before it."""
-    known = [event.t for event in account.log.events[:1]] if account.log else []
-    known += [account.log.started] if account.log else []
-    known += [window.start for window in account.windows] + [collision.at for collision in account.collisions]
-    return min(known, default=0.0)
+    """Unix time that moments of a trial are counted from: its log's first event."""
+    if account.log is not None:
+        return account.log.events[0].t if account.log.events else account.log.started
+    return min([window.start for window in account.windows] + [each.at for each in account.collisions], default=0.0)
 
 
 def moment(seconds: float) -> str:
-    """A time after the start, to the tenth of a millisecond: ``1.2345 s``."""
+    """A time after the first event, to the tenth of a millisecond: ``1.2345 s``."""
     return f"{seconds:.4f} s"
 
 
@@ -171,14 +170,9 @@ def unknown(explanation: Explanation) -> tuple[str, ...]:
     """What could not be watched, and what the logs lack: a sentence each."""
     logs = [account.log for account in explanation.accounts if account.log is not None]
     found = dict.fromkeys(f"{each.state}: {each.why}" for log in logs for each in log.unknown)
-    silent = sum(account.log is None for account in explanation.accounts)
     dropped = [log.dropped for log in logs if log.dropped]
     torn = sum(not log.complete for log in logs)
     said = list(found)
-    if silent:
-        said.append(
-            f"The witness did not start in {counted(silent, 'trial')}: nothing is known of what threads did there."
-        )
     if dropped:
         said.append(
             f"No room was left for {counted(sum(dropped), 'event')}, in {counted(len(dropped), 'trial')}: a read or a "

@@ -202,7 +202,7 @@ def explanation(*accounts: Account, **more: Any) -> Explanation:
         Hypothesis("stuck flag", "The flag stays set after all traces.", Standing.UNDECIDED, ("1 read of 40 fits.",)),
     )
     found = Explanation(
-        "3b567e3f" + "0" * 24,
+        "torch-2.11.0_transformers-5.8.1_hot",
         "a" * 16,
         accounts,
         hypotheses,

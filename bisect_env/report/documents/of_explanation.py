@@ -74,7 +74,7 @@ class ExplainDocument:
 
     schema: One
     cell: str
-    """Its key, which ``bisect-env show`` takes."""
+    """Its id, which ``bisect-env show`` takes."""
     environment: str
     """Its address."""
     sentence: str

@@ -12,7 +12,6 @@ from bisect_env.report.html import paper, timeline, tones
 from bisect_env.report.html.timeline import Picture
 from bisect_env.report.html.tones import Tone
 from bisect_env.report.pieces import Points, Section, Verbatim
-from bisect_env.report.rows import ID_LENGTH
 
 SIGNS = {Standing.KEPT: "✓", Standing.ELIMINATED: "✕", Standing.UNDECIDED: "?", Standing.UNTESTED: "–"}
 DRAWN = 6
@@ -54,14 +53,13 @@ def page(explanation: Explanation) -> str:
     commands = Section("Go on", (Verbatim("", words.commands(explanation), "sh"),))
     return paper.write(
         "explanation.html",
-        title=f"Why cell {explanation.cell[:ID_LENGTH]} fails",
+        title=f"Why {explanation.cell} fails",
         headline=headline(explanation),
         vanished=explanation.vanished,
         tone=tone,
         sign=tones.sign(tone),
         answer=answer,
         told=None if account is None else _told(account, True, True),
-        further=words.further(account) if account is not None else (),
         hypotheses=[_tried(each) for each in ledger(explanation)],
         others=[_told(each, at < DRAWN, False) for at, each in enumerate(rest)],
         sections=[unwatched, *words.background(explanation), commands],

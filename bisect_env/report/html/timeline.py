@@ -23,6 +23,7 @@ from bisect_env.report.explanation_lanes import (
     around,
     instant,
     lanes,
+    met_by,
     whole,
 )
 from bisect_env.report.explanation_words import begin, lasting, moment
@@ -115,12 +116,12 @@ def near(account: Account, collision: Collision, name: str) -> Picture:
     """The time round a collision; moments count from it. ``name`` tells drawings of one page apart."""
     span = around(account, collision)
     when = moment(instant(collision) - begin(account))
-    text = f"{lasting(span.end - span.start)} round the collision, {when} after the start"
+    text = f"{lasting(span.end - span.start)} round the collision, {when} after the first event"
     return _picture(account, collision, span, instant(collision), f"near-{name}", text, None)
 
 
 def entire(account: Account, collision: Collision | None, name: str) -> Picture:
-    """The whole trial; moments count from its start. What :func:`near` shows is framed."""
+    """The whole trial; moments count from its first event. What :func:`near` shows is framed."""
     span = whole(account)
     part = around(account, collision) if collision is not None else None
     text = f"The whole trial, {lasting(span.end - span.start)}"
@@ -139,7 +140,7 @@ def _picture(
 ) -> Picture:
     scale = _Scale(span)
     every = lanes(account, span, collision)
-    own = {collision.culprit, collision.victim} if collision is not None else set()
+    own = {collision.culprit, met_by(collision), collision.victim} if collision is not None else set()
     first = [lane for lane in every if lane.thread in own]
     kept = [*first, *[lane for lane in every if lane.thread not in own][: LANES - len(first)]]
     drawn, apart = _merged([lane for lane in every if lane in kept], scale.length)
@@ -157,7 +158,7 @@ def _picture(
     if any(mark.count > 1 for lane in drawn for mark in lane.marks):
         said.append(f"So may marks for what came within {lasting(apart)}.")
     at = scale.place(instant(collision)) if collision is not None else None
-    joint = _joint(bands, collision.victim, at) if collision is not None and at is not None else None
+    joint = _joint(bands, met_by(collision), at) if collision is not None and at is not None else None
     shown = [lane.thread for lane in drawn]
     bars = counted(sum(len(band.boxes) for band in bands), "bar")
     about = f"{text}: {counted(len(bands), 'thread')} ({', '.join(shown)}), {bars}"
@@ -268,10 +269,10 @@ def _band(lane: Lane, y: float, scale: _Scale, zero: float) -> tuple[Band, float
     return Band(lane.thread, top, tuple(rows), tuple(boxes), tuple(pins)), y + GAP
 
 
-def _joint(bands: Sequence[Band], victim: str, at: float) -> tuple[float, float] | None:
-    """From the culprit's window to what the victim met; where nothing marks that, to the victim's lowest row."""
+def _joint(bands: Sequence[Band], thread: str, at: float) -> tuple[float, float] | None:
+    """From the culprit's window to what the victim met; where nothing marks that, to the lowest row of its thread."""
     window = [box.y + BAR / 2 for band in bands for box in band.boxes if box.culprit]
-    own = [band for band in bands if band.name == victim]
+    own = [band for band in bands if band.name == thread]
     met = [pin.y for band in own for pin in band.pins if pin.hit and abs(pin.x - at) < BESIDE]
     met += [y + BAR / 2 for band in own for _, y in band.rows[-1:]]
     return (window[0], met[0]) if window and met else None
