@@ -1,0 +1,331 @@
+"""What the rewritten modules call. A hook answers as the code it stands for, and tells the thread's lane.
+
+The order of two threads' time stamps is that of their accesses: a store or load and the reading of the clock after it
+are bytecode without a point at which CPython (up to 3.13, with its lock) changes to another thread.
+
+Dynamo must not trace hooks or compile them: each is marked as a constant, and its code is skipped.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from witness_lanes import Lane, Lanes, clock
+from witness_lock import watched_lock
+from witness_rewriting import Hook
+from witness_targets import (
+    BACKWARD,
+    COMPILE,
+    COMPILING,
+    CONFIG,
+    CONFIG_MODULE,
+    CONFIG_NAMES,
+    KERNEL,
+    TRACE,
+    UNFUSED,
+)
+
+NESTED = (TRACE, COMPILE)
+ONCE = (BACKWARD,)
+"""Entered at every warm call: of each thread only the first is told, and any that raises."""
+IN_GRAPH = ("<eval_with_key>", "torchinductor_")
+"""Parts of the file names of compiled graphs' code."""
+DEEPEST = 80
+"""Frames looked at to tell whether a compiled graph called."""
+
+Space = dict[str, Any]
+"""A module's globals."""
+
+
+class Hooks:
+    """Makes the hooks of rewritten modules."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        self._lanes = lanes
+        self._writers: dict[str, tuple[Lane, str]] = {}
+        self._codes: list[types.CodeType] = []
+
+    def make(self, hook: Hook, space: Space) -> Callable[..., Any]:
+        """The function for one hook of the module with these globals."""
+        makers: Mapping[str, Callable[[str, str, Space], Callable[..., Any]]] = {
+            "read": self._read,
+            "store": self._store,
+            "read attribute": self._read_attribute,
+            "store attribute": self._store_attribute,
+            "read own": self._read_own,
+            "store own": self._store_own,
+            "replace": self._replace,
+            "lock": self._lock,
+            "enter": self._enter,
+            "leave": self._leave,
+            "call": self._call,
+            "after": self._after,
+            "returns": self._returns,
+            "obeyed": self._obeyed,
+        }
+        function = makers[hook.kind](hook.state, hook.detail, space)
+        if isinstance(function, types.FunctionType):
+            function._dynamo_marked_constant = True  # type: ignore[attr-defined]
+            self._codes.append(function.__code__)
+        return function
+
+    def skip(self, skip_code: Callable[[types.CodeType], Any]) -> None:
+        """Tell dynamo to leave the hooks' own frames alone: those made by now, and what they call."""
+        functions = [value for value in vars(Hooks).values() if isinstance(value, types.FunctionType)]
+        functions += [value for value in (*vars(Lanes).values(), *vars(Lane).values()) if hasattr(value, "__code__")]
+        for code in {*self._codes, *(function.__code__ for function in functions), Lane.name.fget.__code__}:  # type: ignore[attr-defined]
+            skip_code(code)
+
+    # Flags -----------------------------------------------------------------------------------------------------------
+
+    def _read(self, state: str, name: str, space: Space) -> Callable[..., Any]:
+        here, took = self._lanes.here, self._took
+
+        def read() -> Any:
+            try:
+                value = space[name]
+            except KeyError:
+                raise NameError(f"name {name!r} is not defined") from None
+            took(here(), clock(), state, value)
+            return value
+
+        return read
+
+    def _store(self, state: str, name: str, space: Space) -> Callable[..., Any]:
+        here, stored = self._lanes.here, self._stored
+
+        def store(value: Any) -> None:
+            before = space.get(name)
+            space[name] = value
+            stored(here(), clock(), state, value, before)
+
+        return store
+
+    def _read_attribute(self, state: str, name: str, space: Space) -> Callable[..., Any]:
+        here, took = self._lanes.here, self._took
+
+        def read_attribute(owner: Any) -> Any:
+            value = getattr(owner, name)
+            took(here(), clock(), state, value)
+            return value
+
+        return read_attribute
+
+    def _store_attribute(self, state: str, name: str, space: Space) -> Callable[..., Any]:
+        here, stored = self._lanes.here, self._stored
+
+        def store_attribute(owner: Any, value: Any) -> None:
+            before = getattr(owner, name, None)
+            if isinstance(owner, types.ModuleType):
+                owner.__dict__[name] = value
+            else:
+                setattr(owner, name, value)
+            stored(here(), clock(), state, value, before)
+
+        return store_attribute
+
+    def _read_own(self, state: str, name: str, space: Space) -> Callable[..., Any]:
+        here, took = self._lanes.here, self._took
+
+        def read_own(value: Any) -> Any:
+            took(here(), clock(), state, value)
+            return value
+
+        return read_own
+
+    def _store_own(self, state: str, name: str, space: Space) -> Callable[..., Any]:
+        here, stored = self._lanes.here, self._stored
+
+        def store_own(value: Any) -> Any:
+            lane = here()
+            stored(lane, clock(), state, value, lane.mine.get(state, False))
+            return value
+
+        return store_own
+
+    def _took(self, lane: Lane, t: float, state: str, value: Any) -> None:
+        same = lane.last.get(state, False) == value
+        if same and (not value or (lane.mine.get(state) and lane.depth)):
+            lane.count(state, "read")
+            return
+        lane.last[state] = value
+        self._lanes.event(lane, t, state, "read", _said(value))
+
+    def _stored(self, lane: Lane, t: float, state: str, value: Any, before: Any) -> None:
+        lane.mine[state] = bool(value)
+        self._lanes.event(lane, t, state, "set" if value else "clear", f"{_said(value)}, was {_said(before)}")
+
+    def _replace(self, state: str, name: str, space: Space) -> Callable[..., Any]:
+        lanes, writers = self._lanes, self._writers
+
+        def replace(value: Any) -> None:
+            before = space.get(name)
+            space[name] = value
+            t = clock()
+            lane = lanes.here()
+            last, where = writers.get(name, (lane, ""))
+            writers[name] = (lane, "")
+            if last is lane:
+                lane.count(state, "set")
+            else:
+                lanes.event(lane, t, state, "set", f"{name} of {_keys(value)}, over {last.name}'s {_keys(before)}")
+
+        return replace
+
+    def _obeyed(self, state: str, text: str, space: Space) -> Callable[..., Any]:
+        lanes = self._lanes
+
+        def obeyed() -> None:
+            t = clock()
+            lane = lanes.here()
+            if state == COMPILING and lane.depth:
+                lane.count(state, "obeyed")  # it compiles itself: nobody else's flag
+            else:
+                lanes.event(lane, t, state, "obeyed", text)
+
+        return obeyed
+
+    # Functions -------------------------------------------------------------------------------------------------------
+
+    def _enter(self, state: str, place: str, space: Space) -> Callable[..., Any]:
+        lanes = self._lanes
+
+        def enter(*given: Any) -> None:
+            t = clock()
+            lane = lanes.here()
+            if state in NESTED:
+                lane.depth += 1
+            if state == COMPILE:
+                self._configuration(lane)
+            value = _span_value(state, place, given)
+            told = state not in ONCE or not lane.counts.get((state, "enter"))
+            lane.spans.append((state, value, sys.exc_info()[1], told))
+            if state in ONCE:
+                lane.count(state, "enter")
+            if told:
+                lanes.event(lane, t, state, "enter", value)
+
+        return enter
+
+    def _leave(self, state: str, place: str, space: Space) -> Callable[..., Any]:
+        lanes = self._lanes
+
+        def leave() -> None:
+            lane = lanes.here()
+            if state in NESTED and lane.depth:
+                lane.depth -= 1
+            value, before, told = _span_value(state, place, ()), None, True
+            # A context manager may be left in another thread, or out of order.
+            for index in range(len(lane.spans) - 1, -1, -1):
+                if lane.spans[index][0] == state:
+                    _, value, before, told = lane.spans.pop(index)
+                    break
+            error = sys.exc_info()[1]
+            raised = error is not None and error is not before and not isinstance(error, GeneratorExit)
+            if told or raised:
+                text = f"{value}, raised {type(error).__name__}" if raised else value
+                lanes.event(lane, clock(), state, "leave", text)
+
+        return leave
+
+    def _call(self, state: str, place: str, space: Space) -> Callable[..., Any]:
+        lanes = self._lanes
+
+        def first_call() -> None:
+            lane = lanes.here()
+            if lane.config is None:
+                self._configuration(lane)
+
+        def unfused() -> None:
+            t = clock()
+            lane = lanes.here()
+            why = "under tracing" if lane.depth else "in a compiled graph" if _in_graph() else "eager"
+            lane.count(state, "call")
+            if why == "eager":
+                lanes.event(lane, t, state, "call", f"{place}, {why}")
+
+        def launched(kernel: Any = None) -> None:
+            if getattr(kernel, "function", kernel) is None and not getattr(kernel, "functions", None):
+                lane = lanes.here()
+                lanes.event(lane, clock(), state, "call", f"{_kernel(kernel)} launched and not loaded")
+
+        return {CONFIG: first_call, UNFUSED: unfused, KERNEL: launched}[state]
+
+    def _returns(self, state: str, place: str, space: Space) -> Callable[..., Any]:
+        lanes = self._lanes
+
+        def returns(value: Any) -> Any:
+            if isinstance(value, tuple) and value and value[0]:
+                t = clock()
+                name = str(value[1])
+                limit = getattr(sys.modules.get(CONFIG_MODULE), name, "")
+                lanes.event(lanes.here(), t, state, "obeyed", f"{name}={limit} reached, runs eagerly")
+            return value
+
+        return returns
+
+    def _after(self, state: str, place: str, space: Space) -> Callable[..., Any]:
+        def after(owner: Any = None, name: str = "", value: Any = None) -> None:
+            if name in CONFIG_NAMES and getattr(owner, "__name__", "") == CONFIG_MODULE:
+                lane = self._lanes.here()
+                self._lanes.event(lane, clock(), state, "set", f"{name}={value!r}")
+                if lane.config is not None:
+                    lane.config[name] = value
+
+        return after
+
+    def _configuration(self, lane: Lane) -> None:
+        """Tell what of dynamo's configuration this thread sees, where it differs from what it saw last."""
+        module = sys.modules.get(CONFIG_MODULE)
+        known, lane.config = lane.config or {}, dict(lane.config or {})
+        known_names = getattr(module, "_config", {})
+        for name in CONFIG_NAMES:
+            if name in known_names and (name != "cache_size_limit" or "recompile_limit" not in known_names):
+                value = getattr(module, name)
+                if name not in known or known[name] != value:
+                    lane.config[name] = value
+                    self._lanes.event(lane, clock(), CONFIG, "read", f"{name}={value!r}")
+
+    def _lock(self, state: str, name: str, space: Space) -> Callable[..., Any]:
+        def lock(inner: Any) -> Any:
+            return watched_lock(inner, self._lanes, state)
+
+        return lock
+
+
+def _said(value: Any) -> str:
+    return repr(value) if value is None or isinstance(value, bool | int | str) else type(value).__name__
+
+
+def _keys(value: Any) -> str:
+    """The keys of a dictionary of annotations."""
+    return ", ".join(sorted(map(str, value))) or "nothing" if isinstance(value, dict) else type(value).__name__
+
+
+def _span_value(state: str, place: str, given: tuple[Any, ...]) -> str:
+    if state == COMPILE:
+        trigger = str(getattr(given[0], "name", given[0])).lower().replace("_", " ") if given else "compile"
+        trigger = {"dynamo": "forward"}.get(trigger, trigger)
+        return f"{trigger} {given[1]}" if len(given) > 1 else trigger
+    if state == KERNEL:
+        return f"{place.rpartition('.')[2]} {_kernel(given[0]) if given else ''}".strip()
+    return ".".join(place.split(".")[-2:])
+
+
+def _kernel(kernel: Any) -> str:
+    """The name of a kernel, or of a file of kernels."""
+    return kernel.rpartition("/")[2] if isinstance(kernel, str) else str(getattr(kernel, "name", "a kernel"))
+
+
+def _in_graph() -> bool:
+    frame: Any = sys._getframe(2)
+    for _ in range(DEEPEST):
+        if frame is None:
+            return False
+        if any(part in frame.f_code.co_filename for part in IN_GRAPH):
+            return True
+        frame = frame.f_back
+    return False

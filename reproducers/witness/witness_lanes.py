@@ -1,0 +1,122 @@
+"""What the threads of a witnessed process do: a queue of events a thread, without locks, and short stacks.
+
+Every thread appends to a queue of its own; the writer's thread alone takes from them. One monotonic clock for all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+import time
+from collections import deque
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+FRAMES = 12
+"""Of a stack, the innermost."""
+STACKS = 20_000
+"""Different stacks kept; an event beyond has none."""
+QUEUED = 50_000
+"""Events of a thread waiting for the writer, at most; the oldest go."""
+
+clock = time.perf_counter
+_HERE = str(Path(__file__).parent)
+
+Stack = tuple[int, tuple[tuple[CodeType, int], ...]]
+"""Its number, and of each frame the code and the offset in it."""
+Event = tuple[float, str, str, str, str, Stack]
+"""Time of the clock, thread, state, action, value, stack."""
+NO_STACK: Stack = (0, ())
+
+
+class Lane:
+    """One thread. Only this thread writes to it, but for taking events from ``queue``."""
+
+    def __init__(self, name: str, thread: threading.Thread) -> None:
+        self._name, self._thread = name, thread
+        self.queue: deque[Event] = deque(maxlen=QUEUED)
+        self.lost = 0
+        """Events that the queue had no room for."""
+        self.counts: dict[tuple[str, str], int] = {}
+        """State and action of what is only counted."""
+        self.last: dict[str, Any] = {}
+        """By state, the value that this thread read last."""
+        self.mine: dict[str, bool] = {}
+        """States that this thread has set."""
+        self.depth = 0
+        """Traces and compiles that are open in this thread."""
+        self.spans: list[tuple[str, str, Any, bool]] = []
+        self.config: dict[str, Any] | None = None
+        """Values of the configuration as this thread saw them last; None before its first compiled call."""
+
+    @property
+    def name(self) -> str:
+        """As the reproducer names it; workers of the controls change it on the way."""
+        return self._name or self._thread.name
+
+    def count(self, state: str, action: str) -> None:
+        """One more that is no event."""
+        key = (state, action)
+        self.counts[key] = self.counts.get(key, 0) + 1
+
+
+class Lanes:
+    """All threads of the process."""
+
+    def __init__(self) -> None:
+        self.all: list[Lane] = []
+        self._here, self._stacks = threading.local(), dict[tuple[int, ...], Stack]()
+        self._numbers, self._foreign = itertools.count(1), itertools.count(1)
+        self._by_ident: dict[int, Lane] = {}
+        self.alive = True
+        """False in a forked child, where nobody would write anything."""
+
+    def here(self) -> Lane:
+        """The calling thread's lane."""
+        try:
+            lane: Lane = self._here.lane
+        except AttributeError:
+            lane = self._here.lane = self._begun()
+        return lane
+
+    def _begun(self) -> Lane:
+        thread = threading.current_thread()
+        name = "main" if thread is threading.main_thread() else ""
+        if isinstance(thread, threading._DummyThread):
+            known = self._by_ident.get(threading.get_ident())
+            if known is not None:
+                return known
+            number = next(self._foreign)
+            name = "autograd" if number == 1 else f"autograd {number}"
+        lane = Lane(name, thread)
+        if isinstance(thread, threading._DummyThread):
+            self._by_ident[threading.get_ident()] = lane
+        self.all.append(lane)
+        return lane
+
+    def event(self, lane: Lane, t: float, state: str, action: str, value: str = "") -> None:
+        """Keep one event of the calling thread, with the stack it came from."""
+        if self.alive:
+            lane.lost += len(lane.queue) == QUEUED
+            lane.queue.append((t, lane.name, state, action, value, self._stack()))
+
+    def _stack(self) -> Stack:
+        frame: Any = sys._getframe(2)
+        words: list[int] = []
+        frames: list[tuple[CodeType, int]] = []
+        while frame is not None and len(frames) < FRAMES:
+            code = frame.f_code
+            if not code.co_filename.startswith(_HERE):
+                frames.append((code, frame.f_lasti))
+                words += (id(code), frame.f_lasti)
+            frame = frame.f_back
+        key = tuple(words)
+        known = self._stacks.get(key)
+        if known is None:
+            if len(self._stacks) >= STACKS:
+                return NO_STACK
+            # The code objects are kept, so that their ids stay theirs.
+            known = self._stacks.setdefault(key, (next(self._numbers), tuple(frames)))
+        return known

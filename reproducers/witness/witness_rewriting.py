@@ -1,0 +1,379 @@
+"""Rewrites a module's source so that what is watched in it calls the witness; every line keeps its number.
+
+Pure: source in, syntax tree and the hooks that it calls out. A hook is a global of the module; the loader puts it there.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from witness_targets import Found, Function, Guard, Module
+
+PREFIX = "_witness_hook_"
+
+
+@dataclass(frozen=True)
+class Hook:
+    """A function that the rewritten code calls."""
+
+    name: str
+    kind: str
+    """``read``, ``store``: a flag of the module; ``read attribute``, ``store attribute``: one of another module;
+    ``read own``, ``store own``: a thread's own; ``replace``: an object; ``lock``; ``enter``, ``leave``, ``call``,
+    ``after``, ``returns``: of a function; ``obeyed``."""
+    state: str
+    detail: str = ""
+    """Name of the flag, the object or the function; of ``obeyed`` what the branch does."""
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A module's new tree. Without hooks there was nothing to rewrite."""
+
+    tree: ast.Module
+    hooks: tuple[Hook, ...]
+    found: tuple[Found, ...]
+    missing: tuple[tuple[str, str], ...]
+    """State and name of what the module should have and does not."""
+    flags: Mapping[str, str]
+    """Process-global flags that the module defines, with their states."""
+
+
+def rewrite(source: str | bytes, path: str, module: Module, flags: Mapping[str, str]) -> Rewritten:
+    """Rewrite one module.
+
+    Args:
+        source: its text.
+        path: as the findings should call it, ``torch/fx/_symbolic_trace.py``.
+        module: what to follow in it.
+        flags: process-global flags of other modules, which this one may reach as attributes; by name their states.
+
+    Raises:
+        SyntaxError: the source is none of this Python.
+    """
+    tree = ast.parse(source)
+    kinds = dict(_definitions(tree, module))
+    own = {name: state for name, (state, kind) in kinds.items() if kind == "flag"}
+    locals_ = {name: state for name, (state, kind) in kinds.items() if kind == "thread-local"}
+    rewriter = _Rewriter(path, module, own, locals_, {**flags, **own})
+    rewriter.visit(tree)
+    ast.fix_missing_locations(tree)
+    found = [Found(state, f"{path}: {name}", _KINDS[kind]) for name, (state, kind) in kinds.items() if kind in _KINDS]
+    wanted = [(state, pattern.pattern, [n for n in kinds if pattern.fullmatch(n)]) for state, pattern in module.flags]
+    missing = [(state, f"a module-level flag {pattern}") for state, pattern, names in wanted if not names]
+    missing += [
+        (state, f"{name} is kept in a way that the witness does not know")
+        for name, (state, kind) in kinds.items()
+        if kind == "other"
+    ]
+    named = {text for _, text in rewriter.seen}
+    for item in (*module.functions, *module.guards):
+        if item.name not in named and getattr(item, "instead", "") not in named:
+            missing.append((item.state, _words(item)))
+    missing += [(state, name) for state, name in (*module.locks, *module.objects) if name not in named]
+    return Rewritten(tree, tuple(rewriter.hooks), (*found, *rewriter.found), tuple(missing), own)
+
+
+_KINDS = {"flag": "stores and loads, process-global", "thread-local": "stores and loads, thread-local"}
+
+
+def _words(item: Function | Guard) -> str:
+    return f"a branch on {' or '.join(item.asks)} in {item.name}" if isinstance(item, Guard) else item.name
+
+
+def _definitions(tree: ast.Module, module: Module) -> Iterator[tuple[str, tuple[str, str]]]:
+    """The module-level names that a pattern fits: state, and ``flag``, ``thread-local``, ``other`` or ``function``."""
+    for node in tree.body:
+        names: Sequence[ast.expr] = ()
+        value: ast.expr | None = None
+        if isinstance(node, ast.Assign):
+            names, value = node.targets, node.value
+        elif isinstance(node, ast.AnnAssign):
+            names, value = [node.target], node.value
+        for target in names:
+            for state, pattern in module.flags:
+                if isinstance(target, ast.Name) and pattern.fullmatch(target.id):
+                    yield target.id, (state, _kind(value))
+
+
+def _kind(value: ast.expr | None) -> str:
+    if value is None or isinstance(value, ast.Constant):
+        return "flag"
+    if isinstance(value, ast.Call) and _last(value.func) == "local":
+        return "thread-local"
+    return "other"
+
+
+def _last(node: ast.expr) -> str:
+    """The last part of a dotted name; empty for anything else."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+class _Rewriter(ast.NodeTransformer):
+    def __init__(
+        self,
+        path: str,
+        module: Module,
+        own: Mapping[str, str],
+        locals_: Mapping[str, str],
+        attributes: Mapping[str, str],
+    ) -> None:
+        self.hooks: list[Hook] = []
+        self.found: list[Found] = []
+        self.seen: set[tuple[str, str]] = set()
+        self._path, self._module = path, module
+        self._own, self._locals, self._attributes = own, locals_, attributes
+        self._objects = {name: state for state, name in module.objects}
+        self._locks = {name: state for state, name in module.locks}
+        self._places: list[str] = []
+        self._hidden: list[set[str]] = []
+        self._guards: list[Guard] = []
+
+    # Names -----------------------------------------------------------------------------------------------------------
+
+    def _global(self, name: str) -> bool:
+        """Whether ``name`` means the module's here; code of the module's own level only defines it."""
+        return bool(self._hidden) and not any(name in hidden for hidden in self._hidden)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:  # noqa: N802
+        if isinstance(node.ctx, ast.Load) and node.id in self._own and self._global(node.id):
+            return self._call(node, "read", self._own[node.id], node.id)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load) and self._hidden:
+            if node.attr in self._attributes:
+                self._tell(node.attr, self._attributes[node.attr])
+                return self._call(node, "read attribute", self._attributes[node.attr], node.attr, node.value)
+            if isinstance(node.value, ast.Name) and node.value.id in self._locals:
+                return self._call(node, "read own", self._locals[node.value.id], node.value.id, node)
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
+        self.generic_visit(node)
+        first = node.args[0] if node.args else None
+        if _last(node.func) == "getattr" and isinstance(first, ast.Name) and first.id in self._locals and self._hidden:
+            return self._call(node, "read own", self._locals[first.id], first.id, node)
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
+        if not self._places and isinstance(node.targets[0], ast.Name) and node.targets[0].id in self._locks:
+            name = node.targets[0].id
+            self._note(name, self._locks[name], "a proxy: wait, acquire, release")
+            node.value = self._call(node.value, "lock", self._locks[name], name, node.value)
+            return node
+        node.value = self.visit(node.value)
+        target = node.targets[0]
+        if len(node.targets) == 1 and self._hidden:
+            if isinstance(target, ast.Name) and target.id in self._own and self._global(target.id):
+                return ast.Expr(self._call(node, "store", self._own[target.id], target.id, node.value))
+            if isinstance(target, ast.Name) and target.id in self._objects and self._global(target.id):
+                self._note(target.id, self._objects[target.id], "replaced by another thread than the last")
+                return ast.Expr(self._call(node, "replace", self._objects[target.id], target.id, node.value))
+            if isinstance(target, ast.Attribute) and target.attr in self._attributes:
+                state = self._attributes[target.attr]
+                self._tell(target.attr, state)
+                call = self._call(node, "store attribute", state, target.attr, self.visit(target.value), node.value)
+                return ast.copy_location(ast.Expr(call), node)
+            if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+                state = self._locals.get(target.value.id, "")
+                if state:
+                    node.value = self._call(node.value, "store own", state, target.value.id, node.value)
+        node.targets = [self.visit(target) for target in node.targets]
+        return node
+
+    def _tell(self, name: str, state: str) -> None:
+        """A flag of another module is reached from here."""
+        if name not in self._own:
+            self._note(name, state, "stores and loads from another module")
+
+    # Functions -------------------------------------------------------------------------------------------------------
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:  # noqa: N802
+        self._places.append(node.name)
+        self.generic_visit(node)
+        self._places.pop()
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:  # noqa: N802
+        return self._function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:  # noqa: N802
+        return self._function(node)
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
+        self._places.append(node.name)
+        place = ".".join(self._places)
+        functions = [f for f in self._module.functions if f".{place}".endswith(f".{f.name}")]
+        guards = [g for g in self._module.guards if f".{place}".endswith(f".{g.name}")]
+        self._hidden.append(_bound(node))
+        self._guards, outer = guards, self._guards
+        node.body = [kept for statement in node.body for kept in _listed(self.visit(statement))]
+        self._guards = outer
+        self._hidden.pop()
+        for function in functions:
+            self._follow(node, function, place)
+        self._places.pop()
+        return node
+
+    def _follow(self, node: ast.FunctionDef | ast.AsyncFunctionDef, function: Function, place: str) -> None:
+        has = {argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+        arguments = [ast.Name(name, ast.Load()) for name in function.arguments if name in has]
+        start = 1 if _is_text(node.body[0]) else 0
+        head, body = node.body[:start], node.body[start:]
+        last = body[-1]
+
+        def statement(kind: str, at: ast.AST) -> ast.stmt:
+            call = self._call(at, kind, function.state, place, *arguments)
+            return ast.copy_location(ast.Expr(call), at)
+
+        if function.how == "call":
+            node.body = [*head, statement("call", node), *body]
+        elif function.how == "returns":
+            _Returns(self, function.state, place).visit_all(body)
+        elif function.how == "after":
+            node.body = [*head, ast.Try(body, [], [], [statement("after", last)])]
+        else:
+            arguments, given = [], arguments
+            leave = statement("leave", last)
+            arguments = given
+            node.body = [*head, statement("enter", node), ast.Try(body, [], [], [leave])]
+        self.seen.add((function.state, function.name))
+        self.found.append(Found(function.state, f"{self._path}: {place}", _HOW[function.how]))
+
+    # Branches --------------------------------------------------------------------------------------------------------
+
+    def visit_If(self, node: ast.If) -> ast.AST:  # noqa: N802
+        asked = [(guard, way) for guard in self._guards if (way := _asks(node.test, guard.asks)) is not None]
+        self.generic_visit(node)
+        for guard, way in asked:
+            self._obey(node.body if way else node.orelse, guard)
+        return node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:  # noqa: N802
+        asked = [(guard, way) for guard in self._guards if (way := _asks(node.test, guard.asks)) is not None]
+        self.generic_visit(node)
+        for guard, way in asked:
+            branch = node.body if way else node.orelse
+            call = self._call(branch, "obeyed", guard.state, f"took {ast.unparse(branch)}")
+            chosen = ast.copy_location(ast.IfExp(call, branch, branch), branch)
+            node.body, node.orelse = (chosen, node.orelse) if way else (node.body, chosen)
+            self._guarded(guard)
+        return node
+
+    def _obey(self, body: list[ast.stmt], guard: Guard) -> None:
+        """Tell before every statement of the branch that leaves the function."""
+        place = 0
+        while place < len(body):
+            statement = body[place]
+            if isinstance(statement, ast.Raise | ast.Return):
+                text = "raised" if isinstance(statement, ast.Raise) else "ran the eager original"
+                call = self._call(statement, "obeyed", guard.state, text)
+                body.insert(place, ast.copy_location(ast.Expr(call), statement))
+                self._guarded(guard)
+                place += 1
+            elif isinstance(statement, ast.If):
+                self._obey(statement.body, guard)
+                self._obey(statement.orelse, guard)
+            place += 1
+
+    def _guarded(self, guard: Guard) -> None:
+        self._note(guard.name, guard.state, f"the branch on {' or '.join(guard.asks)}")
+
+    # Hooks -----------------------------------------------------------------------------------------------------------
+
+    def _note(self, name: str, state: str, how: str) -> None:
+        found = Found(state, f"{self._path}: {name}", how)
+        if found not in self.found:
+            self.found.append(found)
+        self.seen.add((state, name))
+
+    def call_of(self, at: ast.AST, kind: str, state: str, detail: str, *arguments: ast.expr) -> ast.expr:
+        """A call of a hook, at the place of a node."""
+        return self._call(at, kind, state, detail, *arguments)
+
+    def _call(self, at: ast.AST, kind: str, state: str, detail: str, *arguments: ast.expr) -> ast.expr:
+        hook = Hook(f"{PREFIX}{len(self.hooks)}", kind, state, detail)
+        self.hooks.append(hook)
+        call = ast.Call(ast.Name(hook.name, ast.Load()), list(arguments), [])
+        line = getattr(at, "lineno", 1)
+        column = getattr(at, "col_offset", 0)
+        # One line: a traceback's marks would otherwise span what is no longer there.
+        for part in ast.walk(call):
+            if not hasattr(part, "lineno"):
+                part.lineno = part.end_lineno = line  # type: ignore[attr-defined]
+                part.col_offset = part.end_col_offset = column  # type: ignore[attr-defined]
+        return call
+
+
+_HOW = {"span": "enter and leave", "call": "calls", "after": "calls", "returns": "what it returns"}
+
+
+class _Returns(ast.NodeTransformer):
+    """Passes what a function returns through a hook; functions inside it are others."""
+
+    def __init__(self, rewriter: _Rewriter, state: str, place: str) -> None:
+        self._rewriter, self._state, self._place = rewriter, state, place
+
+    def visit_all(self, body: list[ast.stmt]) -> None:
+        for statement in body:
+            self.visit(statement)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:  # noqa: N802
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:  # noqa: N802
+        return node
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:  # noqa: N802
+        if node.value is not None:
+            node.value = self._rewriter.call_of(node, "returns", self._state, self._place, node.value)
+        return node
+
+
+def _listed(found: Any) -> list[ast.stmt]:
+    return found if isinstance(found, list) else [found]
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _bound(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """Names that are the function's own."""
+    arguments = node.args
+    every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
+    bound = {argument.arg for argument in every if argument}
+    declared: set[str] = set()
+    waiting: list[ast.AST] = list(node.body)
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            bound.add(part.name)
+            continue
+        if isinstance(part, ast.Lambda):
+            continue
+        if isinstance(part, ast.Global):
+            declared.update(part.names)
+        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store | ast.Del):
+            bound.add(part.id)
+        waiting += ast.iter_child_nodes(part)
+    return bound - declared
+
+
+def _asks(test: ast.expr, names: Sequence[str], way: bool = True) -> bool | None:
+    """Whether the test is about one of the calls: True when it holds if the call is true, False when if it is false."""
+    if isinstance(test, ast.Call) and _last(test.func) in names:
+        return way
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _asks(test.operand, names, not way)
+    if isinstance(test, ast.BoolOp):
+        for value in test.values:
+            found = _asks(value, names, way)
+            if found is not None:
+                return found
+    return None
