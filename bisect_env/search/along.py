@@ -108,15 +108,18 @@ def status(probability: float, more_than_one: float, confidence: float) -> Statu
     return Status.CONFIDENT if probability * (1 - more_than_one) >= confidence else Status.SEARCHING
 
 
-def smallest_range(weights: Floats, mass: float) -> tuple[int, int]:
+def smallest_range(weights: Floats, mass: float, prior: Floats | None = None) -> tuple[int, int]:
     """The shortest run of changes low..high with at least this much posterior, of those the most probable one.
 
-    Neighbours as probable as its ends belong to it: nothing told them apart.
+    Neighbours that the outcomes make as probable as its ends belong to it: nothing that was tried told them apart, and
+    a prior is no trial.
 
     Args:
         weights: posterior of none and the changes 1..n: (n + 1,).
         mass: at most what all changes have together, or all of them are the answer.
+        prior: weights of the changes 1..n, as the posterior was made with: (n,); None: all alike.
     """
+    told = weights if prior is None else np.concatenate([weights[:1], weights[1:] / prior])
     up_to = np.cumsum(weights) - weights[0]
     # From low on, the first high that is enough: rounding must not ask for one past the end.
     starts = up_to[:-1] + mass * (1 - 1e-12)
@@ -129,8 +132,8 @@ def smallest_range(weights: Floats, mass: float) -> tuple[int, int]:
     held = up_to[highs] - up_to[lows - 1]
     best = np.lexsort((-held, highs - lows))[0]
     low, high = int(lows[best]), int(highs[best])
-    while low > 1 and np.isclose(weights[low - 1], weights[low], rtol=1e-6, atol=0):
+    while low > 1 and np.isclose(told[low - 1], told[low], rtol=1e-6, atol=0):
         low -= 1
-    while high < len(weights) - 1 and np.isclose(weights[high + 1], weights[high], rtol=1e-6, atol=0):
+    while high < len(weights) - 1 and np.isclose(told[high + 1], told[high], rtol=1e-6, atol=0):
         high += 1
     return low, high

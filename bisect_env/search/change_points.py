@@ -3,6 +3,8 @@
 Positions 0..n; the change c in 1..n says that positions from c on fail with an unknown rate p and those before it with
 an unknown rate q; "none" says that all have the same rate. All arrays have the positions last and any shape before it:
 a single search, or thousands that are simulated in step.
+
+The changes may have prior weights; without them each has the same.
 """
 
 from __future__ import annotations
@@ -13,23 +15,31 @@ from scipy.special import xlogy
 from bisect_env.search.rates import BAD, EITHER, GOOD, Counts, Floats, RatePrior
 
 NONE = 0.005
-"""Prior probability that nothing along the line changes the rate. The rest is shared evenly by the changes."""
+"""Prior probability that nothing along the line changes the rate. The rest is shared by the changes."""
 
 
 class ChangePoints:
     """The posterior over the change, rates integrated out."""
 
-    def __init__(self, failures: Counts, passes: Counts) -> None:
-        """Condition on counts at positions: both (..., n + 1)."""
+    def __init__(self, failures: Counts, passes: Counts, prior: Floats | None = None) -> None:
+        """Condition on counts.
+
+        Args:
+            failures: at positions: (..., n + 1).
+            passes: as the failures.
+            prior: positive weights of the changes 1..n, on any scale: (..., n); None: all alike.
+        """
         below = np.cumsum(failures, axis=-1), np.cumsum(passes, axis=-1)
         self.all = (below[0][..., -1:], below[1][..., -1:])
         self.good = (below[0][..., :-1], below[1][..., :-1])
         self.bad = (self.all[0] - self.good[0], self.all[1] - self.good[1])
         count = failures.shape[-1] - 1
+        even = np.array((1 - NONE) / count)
+        shares = even if prior is None else (1 - NONE) * prior / prior.sum(axis=-1, keepdims=True)
         joint = np.concatenate(
             [
                 np.log(NONE) + EITHER.log_marginal(*self.all),
-                np.log((1 - NONE) / count) + BAD.log_marginal(*self.bad) + GOOD.log_marginal(*self.good),
+                np.log(shares) + BAD.log_marginal(*self.bad) + GOOD.log_marginal(*self.good),
             ],
             axis=-1,
         )

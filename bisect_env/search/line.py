@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import inf
 from typing import Literal
 
 import numpy as np
@@ -42,6 +44,7 @@ class Line:
         seed: int = 0,
         costs: Costs[int] | Measured | None = None,
         batch: int | Literal["auto"] = "auto",
+        weights: Sequence[float] | None = None,
     ) -> None:
         """Begin.
 
@@ -52,10 +55,12 @@ class Line:
             costs: what a trial and a build are expected to cost, until it is told what they did cost; or what was
                 measured by now, which then is shared.
             batch: trials a batch; "auto" for the most information per second.
+            weights: of the candidates 1..n before any trial, positive and on any scale: one that weighs twice as much
+                is twice as probable. "None of them" keeps its own share. None: all alike.
 
         Raises:
-            ValueError: there is no candidate, the confidence is no probability between 0.5 and 1, or the batch is
-                empty.
+            ValueError: there is no candidate, the confidence is no probability between 0.5 and 1, the batch is empty,
+                or the weights are not a positive one for each candidate.
         """
         if candidates < 1:
             raise ValueError(f"a search along a line needs at least one candidate, not {candidates}")
@@ -63,6 +68,9 @@ class Line:
             raise ValueError(f"the confidence is at least 0.5 and below 1, not {confidence}")
         if batch != "auto" and batch < 1:
             raise ValueError(f"a batch has at least one trial, not {batch}")
+        if weights is not None and not (len(weights) == candidates and all(0 < each < inf for each in weights)):
+            raise ValueError(f"there is one positive weight for each of {candidates} candidates")
+        self._prior: Floats | None = None if weights is None else np.array(weights, dtype=np.float64) / max(weights)
         self._confidence, self._seed = confidence, seed
         self._costs: Measured = costs if isinstance(costs, Measured) else Measured(costs)
         self._sizes = SIZES if batch == "auto" else (batch,)
@@ -74,7 +82,7 @@ class Line:
         self._asked: dict[int, Batch[int]] = {}
         self._next = 0
         self._builds = 0
-        self._points = ChangePoints(self._failures, self._passes)
+        self._points = ChangePoints(self._failures, self._passes, self._prior)
         self._looked_at, self._several = 0, 0.0
         self._nothing_left = False
 
@@ -118,7 +126,7 @@ class Line:
         if told.skipped or (self._others[position] >= OTHERS and not counted):
             self.skip(position)
         self._nothing_left = False
-        self._points = ChangePoints(self._failures, self._passes)
+        self._points = ChangePoints(self._failures, self._passes, self._prior)
         self._look(self._trials() >= LOOK_AGAIN * self._looked_at)
 
     def result(self) -> Result[int]:
@@ -129,7 +137,7 @@ class Line:
         none = float(weights[0])
         best: tuple[int, ...] = ()
         if none < weights[1:].sum() and none < self._confidence:
-            low, high = smallest_range(weights, min(self._confidence, 1 - none))
+            low, high = smallest_range(weights, min(self._confidence, 1 - none), self._prior)
             best = tuple(range(low, high + 1))
         order = np.argsort(-weights[1:], kind="stable") + 1
         return Result(
@@ -169,7 +177,8 @@ class Line:
         """See whether more than one change explains it better: now and then, and before an answer is given."""
         if due or float(most_probable(self._points.weights, self._askable)) >= self._confidence:
             self._looked_at = self._trials()
-            self._several = several(log_several_changes(self._failures, self._passes), float(self._points.log_evidence))
+            others = log_several_changes(self._failures, self._passes, self._prior)
+            self._several = several(others, float(self._points.log_evidence))
 
     def _status(self) -> Status:
         probability = float(most_probable(self._points.weights, self._askable))
@@ -185,7 +194,7 @@ class Line:
             failed = random.binomial(batch.size, min(float(points.failing()[batch.point]), 1.0))
             failures[batch.point] += failed
             passes[batch.point] += batch.size - failed
-            points = ChangePoints(failures, passes)
+            points = ChangePoints(failures, passes, self._prior)
         return points
 
     def _build_costs(self) -> Floats:

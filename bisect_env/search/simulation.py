@@ -7,10 +7,12 @@ come to the same answers is tested.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bisect_env.search.along import (
     LOOK_AGAIN,
@@ -22,6 +24,7 @@ from bisect_env.search.along import (
     status,
 )
 from bisect_env.search.change_points import ChangePoints
+from bisect_env.search.rates import Floats
 from bisect_env.search.records import Status
 from bisect_env.search.segments import log_several_changes, worst_explained
 
@@ -42,6 +45,18 @@ class LineWorld:
     """Seconds that each environment takes to build, the first time."""
     trial: float = 1.0
     """Seconds a trial takes."""
+
+
+@dataclass(frozen=True)
+class SimulatedReading:
+    """What reading says beforehand in every run: some candidates, drawn anew for each, are marked and weigh more."""
+
+    right: bool
+    """Whether the culprit is among those that are marked; if not, it never is."""
+    marked: int
+    """Of the candidates."""
+    weight: float
+    """Of a marked candidate; of the others it is 1."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +82,15 @@ class LineRun:
 class _Runs:
     """All runs' state, one row each; rows of runs that ended stay as they were."""
 
-    def __init__(self, world: LineWorld, runs: int, seed: int) -> None:
+    def __init__(self, world: LineWorld, runs: int, seed: int, reading: SimulatedReading | None) -> None:
         self.world = world
         self.randoms = [np.random.default_rng([seed, run]) for run in range(runs)]
         self.truth = np.array([int(random.integers(1, world.candidates + 1)) for random in self.randoms])
+        self.prior: Floats | None = None
+        """Weights of the candidates: (runs, candidates)."""
+        if reading is not None:
+            marked = [marks(reading, world.candidates, truth, [seed, run]) for run, truth in enumerate(self.truth)]
+            self.prior = np.where(marked, reading.weight, 1.0)
         self.failures = np.zeros((runs, world.candidates + 1), dtype=np.int64)
         self.passes = self.failures.copy()
         self.asked = np.zeros(self.failures.shape, dtype=bool)
@@ -86,8 +106,34 @@ class _Runs:
         self.asked[run, position] = True
 
 
+def marks(reading: SimulatedReading, candidates: int, truth: int, seed: Sequence[int]) -> NDArray[np.bool_]:
+    """Which candidates 1..n are marked: (n,). Drawn beside what is drawn for the trials, which stay the same.
+
+    Raises:
+        ValueError: so many cannot be marked.
+    """
+    others = reading.marked - reading.right
+    if not 0 <= others < candidates or not reading.marked:
+        raise ValueError(
+            f"a {'right' if reading.right else 'misleading'} reading marks at least one of "
+            f"{candidates} candidates, and not the culprit where it misleads: not {reading.marked}"
+        )
+    innocent = np.delete(np.arange(candidates), truth - 1)
+    drawn = np.random.default_rng([*seed, 1]).choice(innocent, others, replace=False)
+    found = np.zeros(candidates, dtype=bool)
+    found[drawn] = True
+    found[truth - 1] = reading.right
+    return found
+
+
 def simulate_line(
-    world: LineWorld, *, confidence: float, batch: int | Literal["auto"], runs: int, seed: int
+    world: LineWorld,
+    *,
+    confidence: float,
+    batch: int | Literal["auto"],
+    runs: int,
+    seed: int,
+    reading: SimulatedReading | None = None,
 ) -> list[LineRun]:
     """So many searches from nothing known, each in a world of its own drawn from the seed.
 
@@ -97,13 +143,18 @@ def simulate_line(
         batch: trials a batch; "auto" for the most information per second.
         runs: how many.
         seed: of all of them; run i is the same whatever the number of runs.
+        reading: what is read beforehand; None: all candidates weigh alike.
+
+    Raises:
+        ValueError: the reading marks more candidates than there are.
     """
-    state = _Runs(world, runs, seed)
+    state = _Runs(world, runs, seed, reading)
     done: list[LineRun | None] = [None] * runs
     going = np.arange(runs)
     sizes = SIZES if batch == "auto" else (batch,)
     while len(going):
-        points = ChangePoints(state.failures[going], state.passes[going])
+        prior = None if state.prior is None else state.prior[going]
+        points = ChangePoints(state.failures[going], state.passes[going], prior)
         askable = np.ones(points.weights.shape, dtype=bool)
         probable = most_probable(points.weights, askable)
         trials = state.failures[going].sum(axis=-1) + state.passes[going].sum(axis=-1)
@@ -111,7 +162,9 @@ def simulate_line(
         for run, tried, one in zip(going[look], trials[look], points.log_evidence[look], strict=True):
             if tried:
                 state.looked_at[run] = tried
-                state.several[run] = several(log_several_changes(state.failures[run], state.passes[run]), float(one))
+                own = None if state.prior is None else state.prior[run]
+                others = log_several_changes(state.failures[run], state.passes[run], own)
+                state.several[run] = several(others, float(one))
         build = np.where(state.asked[going], 0.0, world.build)
         choice = choose(points, askable, build, np.full(len(going), world.trial), sizes)
         kept = []

@@ -64,6 +64,43 @@ def test_information_is_the_expected_fall_of_entropy(table: list[tuple[int, int]
         assert told[position] == pytest.approx(entropy(points.weights) - expected, abs=1e-9)
 
 
+def weighted(table: list[tuple[int, int]]) -> st.SearchStrategy[list[float]]:
+    return st.lists(st.floats(0.1, 30), min_size=len(table) - 1, max_size=len(table) - 1)
+
+
+@given(tables, st.data())
+@settings(max_examples=40, deadline=None)
+def test_a_weight_multiplies_what_the_outcomes_say(table: list[tuple[int, int]], data: st.DataObject) -> None:
+    failures, passes = split(table)
+    prior = np.array(data.draw(weighted(table)))
+    plain, points = ChangePoints(failures, passes), ChangePoints(failures, passes, prior)
+    assert points.weights.sum() == pytest.approx(1)
+    # Among the changes: as without the weights, times each one's own; against none: in mean they are 1.
+    joint = np.concatenate([plain.weights[:1], plain.weights[1:] * prior / prior.mean()])
+    assert points.weights == pytest.approx(joint / joint.sum())
+    assert ChangePoints(failures, passes, 7.3 * prior).weights == pytest.approx(points.weights)
+
+
+@given(tables, st.integers(1, 8))
+@settings(max_examples=25, deadline=None)
+def test_even_weights_are_none(table: list[tuple[int, int]], size: int) -> None:
+    failures, passes = split(table)
+    plain, points = ChangePoints(failures, passes), ChangePoints(failures, passes, np.full(len(table) - 1, 3.0))
+    assert points.weights == pytest.approx(plain.weights, rel=1e-12)
+    assert points.information(size) == pytest.approx(plain.information(size), abs=1e-12)
+    several = log_several_changes(failures, passes)
+    assert log_several_changes(failures, passes, np.full(len(table) - 1, 3.0)) == pytest.approx(several)
+
+
+def test_rows_have_priors_of_their_own() -> None:
+    failures, passes = np.array([[0, 0, 2], [0, 0, 2]]), np.array([[2, 0, 0], [2, 0, 0]])
+    prior = np.array([[1.0, 1.0], [1.0, 4.0]])
+    many = ChangePoints(failures, passes, prior)
+    for row in (0, 1):
+        assert many.weights[row] == pytest.approx(ChangePoints(failures[row], passes[row], prior[row]).weights)
+    assert many.weights[1, 2] == pytest.approx(4 * many.weights[1, 1])
+
+
 @given(tables)
 @settings(max_examples=25, deadline=None)
 def test_rows_do_not_mix(table: list[tuple[int, int]]) -> None:
@@ -89,6 +126,25 @@ def test_several_changes_are_summed_over_all_places(table: list[tuple[int, int]]
             numbers.append(logsumexp(likelihoods) - np.log(len(likelihoods)))
     found = log_several_changes(failures, passes)
     assert found == pytest.approx(logsumexp(numbers) - np.log(3))
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 5)), min_size=3, max_size=7), st.data())
+@settings(max_examples=25, deadline=None)
+def test_several_changes_weigh_as_their_product(table: list[tuple[int, int]], data: st.DataObject) -> None:
+    failures, passes = split(table)
+    n, prior = len(table) - 1, np.array(data.draw(weighted(table)))
+    numbers = []
+    for changes in (2, 3, 4):
+        sets = list(combinations(range(1, n + 1), changes))
+        shares = [np.log(np.prod([prior[place - 1] for place in places])) for places in sets]
+        likelihoods = []
+        for places in sets:
+            edges = [0, *places, n + 1]
+            spans = [(failures[a:b].sum(), passes[a:b].sum()) for a, b in pairwise(edges)]
+            likelihoods.append(sum(float(EITHER.log_marginal(*map(np.atleast_1d, span))[0]) for span in spans))
+        if sets:
+            numbers.append(logsumexp(np.add(likelihoods, shares)) - logsumexp(shares))
+    assert log_several_changes(failures, passes, prior) == pytest.approx(logsumexp(numbers) - np.log(3))
 
 
 @given(st.lists(st.floats(0.001, 1), min_size=2, max_size=9), st.data())
@@ -119,3 +175,10 @@ def test_the_smallest_range(raw: list[float], share: float) -> None:
 def test_what_nothing_told_apart_stays_together() -> None:
     assert smallest_range(np.array([0.02, 0.01, 0.24, 0.24, 0.24, 0.24, 0.01]), 0.5) == (2, 5)
     assert smallest_range(np.array([0.02, 0.97, 0.01]), 0.95) == (1, 1)
+
+
+def test_a_prior_alone_tells_nothing_apart() -> None:
+    prior = np.array([1.0, 1.0, 20.0, 1.0, 1.0])
+    weights = np.array([0.02, 0.01, 0.04, 0.8, 0.04, 0.09])
+    assert smallest_range(weights, 0.7) == (3, 3)
+    assert smallest_range(weights, 0.7, prior) == (2, 4)

@@ -166,6 +166,63 @@ def test_rates_have_intervals_around_the_truth() -> None:
     assert result.rate_good.low < 0.02 < result.rate_good.high
 
 
+def outcomes(line: Line, seed: int, count: int = 40) -> list[tuple[Batch[int], int]]:
+    """What it asks, of a world that breaks at 5 in half of the trials, and how many failed."""
+    random, made = np.random.default_rng(seed), []
+    while (batch := line.ask()) is not None and len(made) < count:
+        failed = int(random.binomial(batch.size, 0.5 if batch.point >= 5 else 0.02))
+        line.tell(Told(batch, failed, batch.size - failed, build_seconds=3.0, trial_seconds=1.0))
+        made.append((batch, failed))
+    return made
+
+
+@given(st.integers(0, 10_000), st.sampled_from([0.0, 5.0]))
+@settings(max_examples=15, deadline=None)
+def test_without_weights_and_with_even_ones_the_asks_are_the_same(seed: int, build: float) -> None:
+    plain = outcomes(Line(16, costs=Costs(1.0, build)), seed)
+    assert outcomes(Line(16, costs=Costs(1.0, build), weights=None), seed) == plain
+    assert outcomes(Line(16, costs=Costs(1.0, build), weights=[2.0] * 16), seed) == plain
+
+
+@given(st.permutations(range(8)), st.integers(0, 100))
+@settings(max_examples=20, deadline=None)
+def test_with_weights_the_order_of_tells_does_not_matter(order: list[int], seed: int) -> None:
+    random = np.random.default_rng(seed)
+    tells = [Told(Batch(-1, position, 4), int(random.integers(5)), 0) for position in range(8)]
+    results = []
+    for places in (list(range(8)), order):
+        line = Line(7, weights=[1.0, 8.0, 1.0, 1.0, 8.0, 1.0, 1.0])
+        for place in places:
+            line.tell(tells[place])
+        results.append(dict(line.result().posterior) | {0: line.result().none})
+    assert results[0] == pytest.approx(results[1])
+    assert sum(results[0].values()) == pytest.approx(1)
+
+
+def test_a_right_prior_is_quicker_and_a_misleading_one_comes_to_the_truth_too() -> None:
+    taken = {}
+    for name, marked in (("right", 5), ("none", 0), ("misleading", 12)):
+        weights = [8.0 if candidate == marked else 1.0 for candidate in range(1, 17)]
+        results = [drive(Line(16, weights=weights), change(16, 5, 0.9), seed) for seed in range(20)]
+        assert sum(result.best == (5,) for result in results) >= 19
+        taken[name] = np.mean([result.trials for result in results])
+    assert taken["right"] < taken["none"] < taken["misleading"] < 1.2 * taken["none"]
+
+
+def test_what_only_the_prior_tells_apart_is_blamed_together() -> None:
+    line = Line(6, weights=[1.0, 1.0, 8.0, 1.0, 1.0, 1.0])
+    for position in (2, 3, 4):
+        line.skip(position)
+    result = drive(line, change(6, 4))
+    assert (result.status, result.best) == (Status.CONFIDENT, (2, 3, 4, 5))
+
+
+@pytest.mark.parametrize("weights", [[1.0, 1.0], [1.0] * 4, [1.0, 0.0, 1.0], [1.0, -1.0, 1.0], [1.0, math.inf, 1.0]])
+def test_weights_that_are_none_are_refused(weights: list[float]) -> None:
+    with pytest.raises(ValueError, match="one positive weight for each of 3 candidates"):
+        Line(3, weights=weights)
+
+
 @pytest.mark.parametrize("arguments", [{"candidates": 0}, {"confidence": 1.0}, {"confidence": 0.2}, {"batch": 0}])
 def test_nonsense_is_refused(arguments: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="at least"):
