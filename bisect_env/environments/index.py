@@ -263,15 +263,17 @@ def _trouble(url: str, error: Exception) -> Unavailable:
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status in (401, 403):
         return Unavailable("resolve", Reason.CREDENTIALS, f"{bare(url)} refused the credentials (HTTP {status})")
-    if status is not None:
-        said = f"answered HTTP {status}"
-    elif isinstance(error, requests.Timeout):
-        said = "did not answer in time"
-    elif isinstance(error, requests.ConnectionError):
-        said = _connection(str(error))
-    else:
-        said = f"did not answer as a package index does ({type(error).__name__})"
+    said = f"answered HTTP {status}" if status is not None else what_happened(error)
     return Unavailable("resolve", Reason.INDEX_UNREACHABLE, f"{bare(url)} {said}")
+
+
+def what_happened(error: Exception) -> str:
+    """What a server did that gave no answer, without its URL: ``refuses connections``."""
+    if isinstance(error, requests.Timeout):
+        return "did not answer in time"
+    if isinstance(error, requests.ConnectionError):
+        return _connection(str(error))
+    return f"did not answer as a package index does ({type(error).__name__})"
 
 
 def _connection(text: str) -> str:

@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import requests
 
+from bisect_env.environments.index import what_happened
+
 TAIL = 2**16
 """Bytes asked for first, from the end, and at least with each further question."""
 MOST = 2**25
@@ -65,14 +67,19 @@ class Pieces:
                 if at >= end or span[0] > at:
                     break
                 if span[1] > at:
-                    found.append(self._get(span)[at - span[0] : end - span[0]])
+                    data = self._get(span)
+                    if data is None:
+                        self._spans.remove(span)
+                        break
+                    found.append(data[at - span[0] : end - span[0]])
                     at = span[1]
             return b"".join(found)
 
     def _keep(self, span: Span, data: bytes) -> None:
         self._kept[span] = data
 
-    def _get(self, span: Span) -> bytes:
+    def _get(self, span: Span) -> bytes | None:
+        """None when it is there no more."""
         return self._kept[span]
 
 
@@ -80,7 +87,7 @@ class Ranged(io.RawIOBase):
     """Seekable and read-only. Every error is an OSError: :class:`NoRanges` where the server serves no parts of files.
 
     Args:
-        session: asks.
+        session: asks; None: nothing may be asked, and what is not among the pieces cannot be read.
         url: of the file.
         auth: user and password.
         timeout: seconds for the connection, and for each read.
@@ -93,7 +100,7 @@ class Ranged(io.RawIOBase):
 
     def __init__(
         self,
-        session: requests.Session,
+        session: requests.Session | None,
         url: str,
         auth: tuple[str, str] | None = None,
         timeout: float | None = None,
@@ -108,8 +115,10 @@ class Ranged(io.RawIOBase):
         self._position, self._asked = 0, 0
         if self._pieces.size is None:
             self._told = size
-            self._pieces.size = self._fetch(None if size is None else (max(0, size - TAIL), size))
-        self._told = self._size = self._pieces.size
+            self._size = self._fetch(None if size is None else (max(0, size - TAIL), size))
+        else:
+            self._size = self._pieces.size
+        self._told = self._size
 
     def readable(self) -> bool:
         """Yes."""
@@ -134,15 +143,18 @@ class Ranged(io.RawIOBase):
         left = max(0, self._size - self._position)
         wanted = left if size is None or size < 0 else min(size, left)
         start, end = self._position, self._position + wanted
-        for first, last in self._pieces.missing(start, end):
-            # Whoever reads on finds it there.
-            further = min(self._size, max(last, first + TAIL))
-            self._fetch(self._pieces.missing(first, further)[0])
         data = self._pieces.read(start, end)
-        if len(data) < wanted:
-            raise OSError("what was read of the file is there no more")
+        while len(data) < wanted:
+            # Whoever reads on finds it there.
+            hole, last = self._pieces.missing(start + len(data), end)[0]
+            self._fetch(self._pieces.missing(hole, min(self._size, max(last, hole + TAIL)))[0])
+            data = self._pieces.read(start, end)
         self._position = end
         return data
+
+    def lacks(self, start: int, end: int) -> bool:
+        """Whether anything between two places would have to be fetched."""
+        return bool(self._pieces.missing(start, end))
 
     def load(self, spans: Sequence[Span]) -> None:
         """Fetch parts that will be read, several at a time, neighbours together."""
@@ -160,22 +172,26 @@ class Ranged(io.RawIOBase):
 
     def _fetch(self, span: Span | None) -> int:
         """Fetch a part, the file's end for None; gives the size of the whole. A torn answer is asked for again."""
-        try:
-            start, data, size = self._ask(span)
-        except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError, EOFError):
+        for last in (False, True):
             try:
                 start, data, size = self._ask(span)
+                break
+            except requests.ConnectionError as error:  # A timeout of the connection among them.
+                if last or isinstance(error, requests.Timeout):
+                    raise OSError(f"the server {what_happened(error)}") from error
+            except (requests.exceptions.ChunkedEncodingError, EOFError) as error:
+                if last:
+                    raise OSError("a part of the file came cut off") from error
             except requests.RequestException as error:
-                raise OSError(str(type(error).__name__)) from error
-            except EOFError as error:
-                raise OSError("a part of the file came cut off") from error
-        except requests.RequestException as error:
-            raise OSError(str(type(error).__name__)) from error
+                raise OSError(f"the server {what_happened(error)}") from error
+        self._pieces.size = size
         self._pieces.add(start, data)
         return size
 
     def _ask(self, span: Span | None) -> tuple[int, bytes, int]:
         """Where the piece begins, the piece, and the size of the whole."""
+        if self._session is None:
+            raise OSError("offline, and this part of it was not read before")
         wanted = f"bytes=-{TAIL}" if span is None else f"bytes={span[0]}-{span[1] - 1}"
         headers = {"Range": wanted, "Accept-Encoding": "identity"}
         with self._session.get(

@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import platform
 import subprocess
+import sys
+import sysconfig
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -69,8 +72,10 @@ class Told:
 class Installed:
     """The modules that an interpreter would import; what :class:`Sources` promises."""
 
-    def __init__(self, label: str, told: Told) -> None:
+    def __init__(self, label: str, told: Told, place: str) -> None:
         self.label, self.told = label, told
+        self.place = place
+        """What tells it from another place with the same label."""
         self._modules = Modules(told.paths, look, told.elsewhere, told.built_in)
         self._digests: dict[str, str] | None = None
 
@@ -125,9 +130,17 @@ def installed(word: str, distribution: str = "") -> Installed:
     """
     python = interpreter(word)
     told = _ask(python, word, distribution)
-    if told.version is not None:
-        return Installed(f"{distribution} {told.version}", told)
-    return Installed(environment_name(python), told)
+    place = environment_name(python)
+    return Installed(place if told.version is None else f"{distribution} {told.version}", told, place)
+
+
+def running_standard_library() -> Installed:
+    """The standard library of the Python that runs this: what a wheel's modules find beside them."""
+    folders = dict.fromkeys(sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
+    paths = tuple(path for folder in folders for path in (folder, str(Path(folder) / "lib-dynload")))
+    python = platform.python_version()
+    told = Told(python, sys.prefix, None, (), paths, paths, tuple(sys.builtin_module_names), {})
+    return Installed(f"Python {python}", told, sys.prefix)
 
 
 def interpreter(word: str) -> Path:
