@@ -73,6 +73,8 @@ class Found:
     line: int
     via: tuple[str, ...] = ()
     """Dotted names that it was re-exported through, the asked one first."""
+    others: tuple[int, ...] = ()
+    """Lines of further definitions in the same file: one of them counts, as a condition there decides."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,9 @@ class NotFound:
     """The longest beginning of the name that exists; may be empty."""
     nearest: tuple[str, ...]
     """Names that are there and look like it, the most alike first."""
+    why: str = ""
+    """Where the text cannot tell whether there is such a name: ``compiled code``, ``made by the module's
+    __getattr__``."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +151,9 @@ class Step:
     line: int
     """Where the next one is called, or of the hit in the last one."""
     observed: bool = False
-    """Whether the call was seen in a run and not in the text."""
+    """Whether the call of the next one was seen in a run and not in the text."""
+    passed: bool = False
+    """Whether the next one is handed over here as an argument (``vmap(f)``), not called by its name."""
 
 
 @dataclass(frozen=True)
