@@ -23,7 +23,7 @@ from bisect_env.store.database import Store
 @click.option("--dry-run", "dry", is_flag=True, help="Only show.")
 @click.option("--all", "everything", is_flag=True, help="Remove used environments and prepared caches as well.")
 def command(root: Path, dry: bool, everything: bool) -> None:
-    """Show what environments, caches and fetched wheels take, and remove what no stored cell needs; --all the rest too.
+    """Show what environments, caches and what was fetched take, and remove what no stored cell needs; --all the rest.
 
     Results are never removed. An environment that a later run needs is built again, in seconds while uv still has its
     packages; `uv cache prune` and `uv cache clean` free those.
@@ -35,8 +35,8 @@ def command(root: Path, dry: bool, everything: bool) -> None:
             running = {flight.trial_id for flight in store.in_flight()}
             items = cleaning.survey(root, in_use, running)
     else:
-        # A host on which bundles are made or unbundled need not have run anything.
-        items = cleaning.bundles(root)
+        # A host on which bundles are made, or versions inspected, need not have run anything.
+        items = cleaning.without_a_run(root)
         if not items:
             raise BadInput("--store", str(given), "there is no store", "the folder of an earlier run")
     if not items:

@@ -15,6 +15,7 @@ from bisect_env.bundles.collect import LOCK
 from bisect_env.bundles.destination import WHEELS
 from bisect_env.bundles.records import DELIVERED, FETCHED, MANIFEST
 from bisect_env.environments import usage
+from bisect_env.inspection import kept
 from bisect_env.store.ids import is_trial_id
 
 _CACHE = re.compile(r"\.?[0-9a-f]{16}(\.[0-9a-f]{32})?")
@@ -26,7 +27,8 @@ class Item:
     """Something on disk."""
 
     kind: str
-    """``environment``, ``set aside``, ``compile cache``, ``trial folder``, ``fetched`` or ``delivered wheels``."""
+    """``environment``, ``set aside``, ``compile cache``, ``trial folder``, ``fetched`` or ``delivered wheels``,
+    ``read`` (of wheels on an index)."""
     name: str
     own_bytes: int
     """What removing it would free."""
@@ -58,7 +60,13 @@ def survey(root: Path, in_use: Collection[str], running: Collection[str]) -> tup
         Item("trial folder", path.name, _bytes(path), path.name in running, "left by a trial that was killed")
         for path in _folders(root / "trials", is_trial_id)
     ]
-    return (*items, *bundles(root))
+    return (*items, *without_a_run(root))
+
+
+def without_a_run(root: Path) -> tuple[Item, ...]:
+    """What commands leave that run no trial: `bundle`, `unbundle`, `inspect`."""
+    read = Item("read", kept.FOLDER, kept.kept_bytes(root), False, "modules of wheels on an index; fetched again")
+    return (*bundles(root), *([read] if read.own_bytes else []))
 
 
 def bundles(root: Path) -> tuple[Item, ...]:
@@ -85,6 +93,8 @@ def remove(item: Item, root: Path) -> int:
         return usage.remove(item.name, root)
     if item.kind == "delivered wheels":
         return 0
+    if item.kind == "read":
+        return kept.forget(root)
     if item.kind == "fetched wheels":
         return _remove_fetched(root / item.name)
     folder = root / ("caches" if item.kind == "compile cache" else "trials") / item.name

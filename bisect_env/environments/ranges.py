@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import re
 import threading
+import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import requests
 
-from bisect_env.environments.index import what_happened
+from bisect_env.environments.index import PAUSE, what_happened
 
 TAIL = 2**16
 """Bytes asked for first, from the end, and at least with each further question."""
@@ -28,6 +29,10 @@ Span = tuple[int, int]
 
 class NoRanges(OSError):
     """The server gives files whole only."""
+
+
+class _Busy(OSError):
+    """The server asks to come again."""
 
 
 class Pieces:
@@ -171,11 +176,15 @@ class Ranged(io.RawIOBase):
                 list(pool.map(self._fetch, holes))
 
     def _fetch(self, span: Span | None) -> int:
-        """Fetch a part, the file's end for None; gives the size of the whole. A torn answer is asked for again."""
+        """Fetch a part, the file's end for None; gives the size of the whole. A torn answer is asked for again, once."""
         for last in (False, True):
             try:
                 start, data, size = self._ask(span)
                 break
+            except _Busy:
+                if last:
+                    raise
+                time.sleep(PAUSE)
             except requests.ConnectionError as error:  # A timeout of the connection among them.
                 if last or isinstance(error, requests.Timeout):
                     raise OSError(f"the server {what_happened(error)}") from error
@@ -219,5 +228,7 @@ class Ranged(io.RawIOBase):
             raise OSError(f"it does not have the {self._told} bytes that the index tells of")
         if answer.status_code in (requests.codes.unauthorized, requests.codes.forbidden):
             raise PermissionError(f"the credentials were refused (HTTP {answer.status_code})")
+        if answer.status_code in (429, 502, 503, 504):
+            raise _Busy(f"HTTP {answer.status_code}")
         if answer.status_code >= 400:
             raise OSError(f"HTTP {answer.status_code}")

@@ -30,6 +30,7 @@ from bisect_env.matrix.urls import stripped
 
 FOLDER = "inspected"
 _PIECE = re.compile(r"(\d+)-(\d+)-(\d+)-([0-9a-f]{8})")
+_KEY = re.compile(r"[0-9a-f]{64}")
 _UNFINISHED = ".tmp-"
 
 
@@ -114,6 +115,26 @@ def keep_page(root: Path, urls: tuple[str, ...], name: str, files: tuple[File, .
         write(_page(root, urls, name), text.encode())
 
 
+def kept_bytes(root: Path) -> int:
+    """What all that is kept takes."""
+    return sum(path.stat().st_size for path in _files(root))
+
+
+def forget(root: Path) -> int:
+    """Remove what is kept; gives the bytes. A process that reads at this moment fetches again what it misses."""
+    freed = 0
+    for path in _files(root):
+        with suppress(OSError):
+            size = path.stat().st_size
+            path.unlink()
+            freed += size
+    # The user's own files may lie there: ``--store .`` makes any folder the project's.
+    for folder in (*(root / FOLDER).glob("wheels/*"), *(root / FOLDER).glob("*"), root / FOLDER):
+        with suppress(OSError):
+            folder.rmdir()
+    return freed
+
+
 def write(path: Path, data: bytes) -> None:
     """Write a file so that it is there whole or not at all. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -125,6 +146,15 @@ def write(path: Path, data: bytes) -> None:
     except BaseException:
         Path(unfinished).unlink(missing_ok=True)
         raise
+
+
+def _files(root: Path) -> list[Path]:
+    ours = [path for path in (root / FOLDER).glob("pages/*.json") if _KEY.fullmatch(path.stem)]
+    for folder in (root / FOLDER).glob("wheels/*"):
+        if _KEY.fullmatch(folder.name):
+            ours += [path for path in folder.iterdir() if _PIECE.fullmatch(path.name)]
+    unfinished = [path for path in (root / FOLDER).rglob(_UNFINISHED + "*") if path.is_file()]
+    return [*ours, *unfinished]
 
 
 def _page(root: Path, urls: tuple[str, ...], name: str) -> Path:
