@@ -16,6 +16,8 @@ AROUND = 0.3
 """Of the time between the window's opening and the collision: shown before the one and after the other."""
 CLOSE = 3.0
 """What came of it, and the window's closing, are shown where they come within so many times that time after it."""
+ALONE = 0.02
+"""Of the whole trial: shown before what no window explains."""
 LEAST = 200e-6
 """Seconds that a picture shows at least."""
 
@@ -140,14 +142,14 @@ def whole(account: Account) -> Span:
 
 def around(account: Account, collision: Collision) -> Span:
     """From a little before the culprit's window opened to a little after what came of it."""
-    window, at = collision.window, instant(collision)
-    first = min([at, *([window.start] if window is not None else [])])
+    window, at, every = collision.window, instant(collision), whole(account)
+    first = min(at, window.start) if window is not None else at - ALONE * (every.end - every.start)
     length = max(at - first, LEAST)
     # What comes much later (a hang is only found after a time) would press all the rest into one point.
     later = [collision.at, *([window.end] if window is not None and window.end is not None else [])]
     last = max([at, *(each for each in later if each <= at + CLOSE * length)])
     room = max(AROUND * (last - first), LEAST / 2)
-    return Span(max(whole(account).start, first - room), last + room)
+    return Span(max(every.start, first - room), last + room)
 
 
 def instant(collision: Collision) -> float:

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from bisect_env.report import bisection_machine, difference, machine
+from bisect_env.report import bisection_machine, difference, explanation_machine, machine
 from bisect_env.report.documents import DOCUMENTS
 from bisect_env.report.schemas import DIALECT, schema
 from bisect_env.snapshots import factors
 from bisect_env.snapshots.records import Distribution, Snapshot
 from tests.report.build import laptop, matrix, row, under
+from tests.report.explanations import explanation, raced
 from tests.report.findings import culprit, plan, unfinished
 from tests.support.schemas import FOLDER, closed, matching, published
 
@@ -43,6 +44,7 @@ DOCUMENTED = {
     "bisect": lambda: bisection_machine.document(culprit()),
     "bisect-plan": lambda: bisection_machine.plan(plan()),
     "diff": a_diff,
+    "explain": lambda: explanation_machine.document(explanation(raced())),
 }
 
 

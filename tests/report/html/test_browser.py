@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bisect_env.report.html import bisection as bisection_page
+from bisect_env.report.html import explanation as explanation_page
 from bisect_env.report.html import gate as gate_page
 from tests.report.build import Judged, laptop, row, under
+from tests.report.explanations import busy, explanation, hung, raced, stuck
 from tests.report.html.pages import bisection, gate, matrix_page, timed
-from tests.report.html.test_every_page import planted_finding, planted_gate, planted_matrix
+from tests.report.html.test_every_page import planted_explanation, planted_finding, planted_gate, planted_matrix
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -66,7 +68,11 @@ def gated() -> str:
     return gate_page.page(gate())
 
 
-PAGES: list[Callable[[], str]] = [matrix, bisect, gated]
+def explained() -> str:
+    return explanation_page.page(explanation(raced(), stuck(), hung(), busy()))
+
+
+PAGES: list[Callable[[], str]] = [matrix, bisect, gated, explained]
 each_page = pytest.mark.parametrize("made", PAGES, ids=lambda made: made.__name__)
 
 
@@ -170,7 +176,9 @@ def test_axe_finds_nothing_that_would_keep_somebody_out(
     page.close()
 
 
-@pytest.mark.parametrize("made", [planted_matrix, planted_finding, planted_gate], ids=lambda made: made.__name__)
+@pytest.mark.parametrize(
+    "made", [planted_matrix, planted_finding, planted_gate, planted_explanation], ids=lambda made: made.__name__
+)
 def test_long_names_do_not_widen_a_phone_either(open_page: Callable[..., Opened], made: Callable[[], str]) -> None:
     page = open_page(made(), viewport=PHONE, is_mobile=True).page
     page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
@@ -257,7 +265,9 @@ def test_only_the_verdicts_that_are_chosen_are_shown(open_page: Callable[..., Op
     assert page.locator("details.evidence[open]").count() == 0
 
 
-@pytest.mark.parametrize("made", [planted_matrix, planted_finding, planted_gate], ids=lambda made: made.__name__)
+@pytest.mark.parametrize(
+    "made", [planted_matrix, planted_finding, planted_gate, planted_explanation], ids=lambda made: made.__name__
+)
 def test_what_is_planted_does_not_run(open_page: Callable[..., Opened], made: Callable[[], str]) -> None:
     page = open_page(made()).page
     title = page.title()

@@ -9,13 +9,16 @@ from itertools import pairwise
 
 import pytest
 
+from bisect_env.explanation.records import Frame, Hypothesis, Standing, State, Unknown, Watched
 from bisect_env.matrix.cells import Condition
 from bisect_env.report.html import bisection as bisection_page
+from bisect_env.report.html import explanation as explanation_page
 from bisect_env.report.html import gate as gate_page
 from bisect_env.report.html import paper
 from bisect_env.snapshots.factors import Factor, Held, Kind
 from bisect_env.verdicts.samples import Placed
 from tests.report.build import Judged, laptop, lock
+from tests.report.explanations import explanation, raced
 from tests.report.findings import culprit
 from tests.report.html.pages import PLANTED, bisection, gate, matrix_page, side, timed
 from tests.report.html.reading import Element, read
@@ -41,7 +44,11 @@ def gated() -> str:
     return gate_page.page(gate())
 
 
-PAGES: list[Callable[[], str]] = [matrix, bisect, unlogged, gated]
+def explained() -> str:
+    return explanation_page.page(explanation())
+
+
+PAGES: list[Callable[[], str]] = [matrix, bisect, unlogged, gated, explained]
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.__name__)
 
 
@@ -167,7 +174,35 @@ def planted_gate() -> str:
     return gate_page.page(replace(found, lines=lines, candidate=named, notes=(PLANTED,), bisect_command=PLANTED))
 
 
-@pytest.mark.parametrize("page", [planted_matrix, planted_finding, planted_gate], ids=lambda page: page.__name__)
+def planted_explanation() -> str:
+    """In which threads, files, messages and sentences are attacks."""
+    secret = f"{PLANTED} {URL} \x00\x1b[31m"
+    told = raced(PLANTED)
+    (collision,) = told.collisions
+    assert told.log is not None and collision.window is not None and collision.met is not None
+    frames = (Frame(secret, 1, PLANTED),)
+    window = replace(
+        collision.window, thread=PLANTED, opened=replace(collision.window.opened, stack=frames, value=PLANTED)
+    )
+    met = replace(collision.met, thread=secret, stack=frames, value=PLANTED)
+    collision = replace(collision, culprit=PLANTED, victim=secret, met=met, window=window, message=secret)
+    account = replace(told, outcome=PLANTED, collisions=(collision,), sentences=(secret,))
+    hypothesis = Hypothesis(PLANTED, secret, Standing.KEPT, (secret,))
+    unknown = replace(
+        told.log,
+        torch=PLANTED,
+        unknown=(Unknown(State.KERNEL, secret),),
+        watched=(Watched(State.TRACE, PLANTED, secret),),
+    )
+    found = explanation(
+        account, replace(account, trial="other", log=unknown), vanished=secret, cost=secret, notes=(secret,)
+    )
+    return explanation_page.page(replace(found, cell=PLANTED, environment=secret, hypotheses=(hypothesis,)))
+
+
+@pytest.mark.parametrize(
+    "page", [planted_matrix, planted_finding, planted_gate, planted_explanation], ids=lambda page: page.__name__
+)
 def test_nothing_that_is_text_becomes_markup_and_no_secret_is_told(page: Callable[[], str]) -> None:
     document = page()
     root = read(document)
