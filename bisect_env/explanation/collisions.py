@@ -1,0 +1,274 @@
+"""From windows to collisions: what a thread met right before its call failed, and whose it was. Pure.
+
+A thread is named as culprit only for a window of its own that was open when the victim read what decided its call.
+What no such window explains is UNKNOWN, whatever the message looks like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from bisect_env.explanation.records import (
+    Action,
+    Collision,
+    Consequence,
+    Event,
+    Mechanism,
+    State,
+    Window,
+    WitnessLog,
+)
+from bisect_env.explanation.waiting import cycle, waits
+from bisect_env.explanation.windows import Stuck, holds, is_global, stuck_flags
+from bisect_env.trials.records import Failure, Outcome, TrialRecord
+
+SLACK = 0.25
+"""Seconds that a failure may be reported before what caused it, by clocks that are not the same one."""
+REPORTED_WITHIN = 5.0
+"""Seconds after which what a thread obeyed is no longer taken for the cause of its failure."""
+RAISED = "raised"
+"""How the witness calls it where obeying made the call fail."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A trial's log with what was made of it."""
+
+    log: WitnessLog
+    windows: tuple[Window, ...]
+    stuck: tuple[Stuck, ...]
+
+    @classmethod
+    def of(cls, log: WitnessLog, windows: tuple[Window, ...]) -> Seen:
+        """With the times that a flag was stuck."""
+        return cls(log, windows, stuck_flags(log, windows))
+
+    def foreign(self, state: State, thread: str, t: float) -> Window | None:
+        """The window of another thread that was open at a time: of several the one that opened last."""
+        found = [w for w in self.windows if w.state is state and w.thread != thread and holds(w, t)]
+        return max(found, key=lambda window: window.start, default=None)
+
+    def own(self, state: State, thread: str, t: float) -> Window | None:
+        """The thread's own window that was open at a time."""
+        return next((w for w in self.windows if w.state is state and w.thread == thread and holds(w, t)), None)
+
+    def stuck_at(self, state: State, t: float) -> Stuck | None:
+        """The flag's sticking that a time falls into."""
+        return next((each for each in self.stuck if each.state is state and each.holds(t)), None)
+
+
+def collisions_of(log: WitnessLog, windows: tuple[Window, ...], trial: TrialRecord) -> tuple[Collision, ...]:
+    """What happened in a trial: its earliest failure's collision first, or the hang's; then the eager calls'."""
+    seen = Seen.of(log, windows)
+    found: list[Collision] = []
+    used: set[int] = set()
+    for failure in trial.failures:
+        met = _met(seen, failure)
+        if met is not None:
+            used.add(id(met))
+        found.append(_failed(seen, failure, met))
+    if trial.outcome is Outcome.HANG:
+        found.append(_hung(seen, trial))
+    eager = list(_eager(seen, used))
+    return tuple(_counted(found) + sorted(_counted(eager), key=lambda each: -each.count))
+
+
+def raised(event: Event) -> bool:
+    """Whether what was obeyed made the call fail."""
+    return event.value.startswith(RAISED)
+
+
+def is_backward(window: Window | None) -> bool:
+    """Whether a compile is that of a backward on its first use."""
+    return window is not None and "backward" in window.opened.value.lower()
+
+
+def _met(seen: Seen, failure: Failure) -> Event | None:
+    """What the failing thread obeyed right before; what autograd's threads did for it where it did nothing itself."""
+    until, since = failure.t + SLACK, failure.t - REPORTED_WITHIN
+    obeyed = [
+        event
+        for event in seen.log.events
+        if event.action is Action.OBEYED and raised(event) and since <= event.t <= until and _fits(event, failure)
+    ]
+    own = [event for event in obeyed if event.thread == failure.thread]
+    others = [event for event in obeyed if not _is_worker(event.thread)]
+    found = own or others
+    return found[-1] if found else None
+
+
+def _fits(event: Event, failure: Failure) -> bool:
+    """Whether a failure can be what obeying led to."""
+    if event.state is State.TRACING:
+        return "symbolically trace" in failure.message or "fx" in failure.message.lower()
+    if event.state is State.RECOMPILE_LIMIT:
+        return "recompile" in f"{failure.signature.type} {failure.message}".lower()
+    return True
+
+
+def _is_worker(thread: str) -> bool:
+    return thread[:1] == "w" and thread[1:].isdigit()
+
+
+def _failed(seen: Seen, failure: Failure, met: Event | None) -> Collision:
+    message = failure.message.strip().splitlines()[0] if failure.message.strip() else str(failure.signature)
+    message = message if failure.signature.type in message else f"{failure.signature.type}: {message}"
+    base = Collision(
+        Mechanism.UNKNOWN, Consequence.FAILED, failure.thread, met, "", None, at=failure.t, message=message
+    )
+    if met is not None:
+        return _explained(seen, base, met)
+    for looks, explain in _WITHOUT_A_READ:
+        if looks(failure):
+            return explain(seen, base, failure)
+    last = [event for event in seen.log.events if event.thread == failure.thread and event.t <= failure.t]
+    return replace(base, met=last[-1] if last else None)
+
+
+def _explained(seen: Seen, base: Collision, met: Event) -> Collision:
+    """The collision of what a thread obeyed."""
+    # A thread that reads for another one (autograd's for the worker whose backward it runs) is not the culprit either.
+    reader = met.thread
+    window: Window | None
+    if met.state is State.TRACING and is_global(seen.log, State.TRACING):
+        stuck = seen.stuck_at(State.TRACING, met.t)
+        if stuck is not None:
+            window = _window_of(seen, stuck, met.t)
+            return replace(base, mechanism=Mechanism.STUCK_FLAG, culprit=stuck.put_back.thread, window=window)
+        if seen.own(State.TRACE, reader, met.t) is not None:
+            return base
+        window = seen.foreign(State.TRACING, reader, met.t) or seen.foreign(State.TRACE, reader, met.t)
+        if window is not None:
+            compile_ = seen.own(State.COMPILE, window.thread, met.t)
+            mechanism = Mechanism.FOREIGN_BACKWARD if is_backward(compile_) else Mechanism.FOREIGN_TRACE
+            return replace(base, mechanism=mechanism, culprit=window.thread, window=window)
+    if met.state is State.COMPILING and is_global(seen.log, State.COMPILING):
+        if seen.own(State.COMPILE, reader, met.t) is not None:
+            return base
+        window = seen.foreign(State.COMPILING, reader, met.t) or seen.foreign(State.COMPILE, reader, met.t)
+        if window is not None:
+            return replace(base, mechanism=Mechanism.FOREIGN_COMPILE, culprit=window.thread, window=window)
+    if met.state is State.RECOMPILE_LIMIT:
+        return replace(base, mechanism=Mechanism.RECOMPILE_LIMIT)
+    for state, mechanism in ((State.ANNOTATION, Mechanism.ANNOTATION), (State.KERNEL, Mechanism.KERNEL)):
+        if met.state is state:
+            window = seen.foreign(state, reader, met.t)
+            if window is not None:
+                return replace(base, mechanism=mechanism, culprit=window.thread, window=window)
+    return base
+
+
+def _window_of(seen: Seen, stuck: Stuck, t: float) -> Window:
+    """The window of the thread that put the flag back, from then on."""
+    thread = stuck.put_back.thread
+    whole = next(
+        (w for w in seen.windows if w.state is stuck.state and w.thread == thread and holds(w, stuck.put_back.t)), None
+    )
+    closed = whole.closed if whole is not None else None
+    return Window(stuck.state, thread, stuck.put_back.t, stuck.until, stuck.put_back, closed)
+
+
+def _recompiled(seen: Seen, base: Collision, failure: Failure) -> Collision:
+    hits = [e for e in seen.log.events if e.state is State.RECOMPILE_LIMIT and e.thread == failure.thread]
+    before = [event for event in hits if event.t <= failure.t + SLACK]
+    return replace(base, mechanism=Mechanism.RECOMPILE_LIMIT, met=before[-1]) if before else base
+
+
+def _launched(seen: Seen, base: Collision, failure: Failure) -> Collision:
+    """A kernel that was launched, or loaded, while another thread was loading one."""
+    mine = [e for e in seen.log.events if e.state is State.KERNEL and e.thread == failure.thread and e.t <= failure.t]
+    if not mine:
+        return base
+    window = seen.foreign(State.KERNEL, failure.thread, mine[-1].t)
+    if window is None:
+        return replace(base, met=mine[-1])
+    return replace(base, mechanism=Mechanism.KERNEL, met=mine[-1], culprit=window.thread, window=window)
+
+
+def _annotated(seen: Seen, base: Collision, failure: Failure) -> Collision:
+    """Annotations that another thread replaced, or was about to, while this one's were open."""
+    events = [event for event in seen.log.events if event.state is State.ANNOTATION and event.t <= failure.t + SLACK]
+    mine = [event for event in events if event.thread == failure.thread]
+    if not mine:
+        return base
+    met = mine[-1]
+    entered = max((event.t for event in mine if event.action is Action.ENTER), default=met.t)
+    others = [e for e in events if e.thread != failure.thread and e.action is Action.SET and entered <= e.t <= met.t]
+    if others:
+        window: Window | None = Window(State.ANNOTATION, others[-1].thread, others[-1].t, None, others[-1], None)
+    else:
+        window = seen.foreign(State.ANNOTATION, failure.thread, met.t)
+    if window is None:
+        return replace(base, met=met)
+    return replace(base, mechanism=Mechanism.ANNOTATION, met=met, culprit=window.thread, window=window)
+
+
+def _raised_in(*parts: str) -> Callable[[Failure], bool]:
+    def looks(failure: Failure) -> bool:
+        text = f"{failure.signature.module} {failure.where} {failure.message} {failure.traceback}"
+        return any(part in text for part in parts)
+
+    return looks
+
+
+_WITHOUT_A_READ: Sequence[tuple[Callable[[Failure], bool], Callable[[Seen, Collision, Failure], Collision]]] = (
+    (_raised_in("recompile_limit", "FailOnRecompileLimitHit"), _recompiled),
+    (
+        _raised_in("load_kernel() must be called", "static_triton_launcher", "static_cuda_launcher"),
+        _launched,
+    ),
+    (_raised_in("fx/traceback.py", "torch.fx.traceback"), _annotated),
+)
+"""Failures that no read of a flag leads to: where they are raised says what to look for, the log whether it was so."""
+
+
+def _hung(seen: Seen, trial: TrialRecord) -> Collision:
+    waiting = waits(seen.log, seen.windows, trial.stacks)
+    circle = cycle(waiting)
+    at = trial.started + trial.seconds
+    if circle:
+        one = next((each for each in circle if each.why == "the compile lock"), circle[0])
+        return Collision(
+            Mechanism.LOCK_CYCLE, Consequence.HUNG, one.thread, one.since, one.on, one.window, at, trial.message
+        )
+    last = seen.log.events[-1] if seen.log.events else None
+    met = waiting[0].since if waiting else last
+    return Collision(Mechanism.UNKNOWN, Consequence.HUNG, met.thread if met else "", met, "", None, at, trial.message)
+
+
+def _eager(seen: Seen, used: set[int]) -> Iterator[Collision]:
+    """Calls that took the eager path: by what they obeyed, and unfused ones that nothing obeyed explains."""
+    due: set[str] = set()
+    limited: dict[str, Event] = {}
+    for event in seen.log.events:
+        base = Collision(Mechanism.UNKNOWN, Consequence.EAGER, event.thread, event, "", None, event.t)
+        if event.state is State.RECOMPILE_LIMIT:
+            if event.action is Action.OBEYED:
+                limited.setdefault(event.thread, event)
+                yield replace(base, mechanism=Mechanism.RECOMPILE_LIMIT)
+        elif event.action is Action.OBEYED and not raised(event) and id(event) not in used:
+            due.add(event.thread)
+            yield _explained(seen, base, event)
+        elif event.state is State.UNFUSED:
+            # The dense call that an obeyed read led to is the same call, and one while it traces is no call at all.
+            if any(seen.own(state, event.thread, event.t) for state in (State.TRACE, State.COMPILE)):
+                continue
+            if event.thread in due:
+                due.remove(event.thread)
+                continue
+            hit = limited.get(event.thread)
+            if hit is not None:
+                yield replace(base, mechanism=Mechanism.RECOMPILE_LIMIT, met=hit, at=event.t)
+            else:
+                yield base
+
+
+def _counted(found: Sequence[Collision]) -> list[Collision]:
+    """Equal ones once, with their number, in the order of the first of each."""
+    kept: dict[tuple[object, ...], Collision] = {}
+    for each in found:
+        met = None if each.met is None else (each.met.state, each.met.action)
+        key = each.mechanism, each.consequence, each.victim, each.culprit, met
+        kept[key] = replace(kept[key], count=kept[key].count + each.count) if key in kept else each
+    return list(kept.values())

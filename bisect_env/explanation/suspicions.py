@@ -1,0 +1,188 @@
+"""Hypotheses that more than one piece of state decides: where traces come from, and what the failing call was. Pure."""
+
+from __future__ import annotations
+
+from bisect_env.explanation.cases import Case, Cases
+from bisect_env.explanation.records import Action, Consequence, Event, Hypothesis, Mechanism, Standing, State
+from bisect_env.explanation.windows import holds
+from bisect_env.verdicts.statistics import fisher_greater
+
+ALPHA = 0.05
+"""One-sided error of the comparison with the serial control."""
+MASK = "create_block_mask"
+
+
+def block_mask(cases: Cases) -> Hypothesis:
+    """A plausible one: it is called beside flex attention every step, and its source shows no tracing.
+
+    Reading its source cannot tell what the functions do that it calls. Stacks of traces that really ran can.
+    """
+    name = f"{MASK} traces"
+    statement = f"{MASK}, called beside compiled attention, runs an FX trace of its own and so sets the flag."
+    traces = [event for case in cases.logged for event in _events(case, State.TRACE, Action.ENTER)]
+    stacked = [event for event in traces if event.stack]
+    if not stacked:
+        return Hypothesis(name, statement, Standing.UNTESTED, ("No trace with a stack was seen.",))
+    under = [event for event in stacked if any(frame.function == MASK for frame in event.stack)]
+    inside = [event for event in under if _inside_compile(cases, event)]
+    depth = max(len(event.stack) for event in stacked)
+    evidence = [f"{len(under)} of {len(stacked)} traces ran under it, by stacks of up to {depth} frames."]
+    if inside:
+        evidence.append(f"{len(inside)} of these belong to a compile that was started under it.")
+    if not under:
+        culprits = sorted({frame for case in cases.bad if (frame := _traced_by(case))})
+        if culprits:
+            evidence.append(f"What traced instead when a call went wrong: {', '.join(culprits[:3])}.")
+        called = any(
+            frame.function == MASK
+            for case in cases.logged
+            if case.account.log is not None
+            for event in case.account.log.events
+            for frame in event.stack
+        )
+        if not called:
+            evidence.append("No other event came from under it either, so that these trials may hardly call it.")
+        return Hypothesis(name, statement, Standing.ELIMINATED if cases.bad else Standing.UNDECIDED, tuple(evidence))
+    blamed = [case for case in cases.bad if _blamed(case)]
+    evidence.append(f"Such a trace was in the way at {len(blamed)} of {len(cases.bad)} {cases.what}.")
+    if blamed:
+        return Hypothesis(name, statement, Standing.KEPT, tuple(evidence))
+    evidence.append("What would tell: a call that goes wrong while a trace under it is open in another thread.")
+    return Hypothesis(name, statement, Standing.UNDECIDED, tuple(evidence))
+
+
+def its_own_trace(cases: Cases) -> Hypothesis:
+    """Whether the error's own words hold: that the failing thread itself was tracing."""
+    name = "the thread's own trace"
+    statement = "The failing thread itself was tracing, as the message says."
+    read = [
+        case
+        for case in cases.bad
+        if case.primary is not None and case.primary.met is not None and case.primary.met.state is State.TRACING
+    ]
+    if not any(case.watched(State.TRACE) for case in cases.logged):
+        return Hypothesis(name, statement, Standing.UNTESTED, ("Traces could not be watched.",))
+    if not read:
+        text = f"No call went wrong for the tracing flag, in {len(cases.logged)} witnessed trials."
+        standing = Standing.ELIMINATED if cases.bad else Standing.UNDECIDED
+        return Hypothesis(name, statement, standing, (text,))
+    own = [case for case in read if case.own(State.TRACE) is not None]
+    text = f"The thread that read the flag had a trace of its own open at {len(own)} of {len(read)} {cases.what}."
+    return Hypothesis(name, statement, Standing.KEPT if own else Standing.ELIMINATED, (text,))
+
+
+def waiting_for_each_other(cases: Cases) -> Hypothesis:
+    """Whether threads stood still in a circle."""
+    name = "the compile lock and autograd's thread"
+    statement = "One thread holds dynamo's lock and waits for autograd's thread, which waits for that lock."
+    hung = [case for case in cases.bad if case.primary is not None and case.primary.consequence is Consequence.HUNG]
+    waits = cases.total(lambda case: case.happened(State.LOCK, Action.WAIT))
+    looked = f"{waits} waits for the lock were seen in {len(cases.logged)} witnessed trials."
+    if not any(case.watched(State.LOCK) for case in cases.logged):
+        return Hypothesis(name, statement, Standing.UNTESTED, ("The lock could not be watched.",))
+    if not hung:
+        return Hypothesis(
+            name,
+            statement,
+            Standing.ELIMINATED if cases.bad else Standing.UNDECIDED,
+            (looked, f"None of {len(cases.logged)} trials hung."),
+        )
+    circles = len(cases.explained_by(Mechanism.LOCK_CYCLE))
+    text = f"{circles} of {len(hung)} hangs are a circle of waits."
+    if circles:
+        return Hypothesis(name, statement, Standing.KEPT, (looked, text))
+    would = "What would tell: a hang whose stacks, taken before the kill, show the lock's holder inside autograd."
+    return Hypothesis(name, statement, Standing.UNDECIDED, (looked, text, would))
+
+
+def needs_two_threads(cases: Cases, threads: tuple[int, int], serial: tuple[int, int]) -> Hypothesis:
+    """Whether one thread alone does not fail: by the stored serial control, never by the witness.
+
+    The one-sided exact test of two proportions (Fisher) at 5 %.
+    """
+    name = "the failure needs two threads"
+    statement = "The same work in one thread does not fail."
+    (failed, n), (alone, controls) = threads, serial
+    if not controls:
+        would = "The store has no serial control of this cell: `bisect-env matrix` runs it."
+        return Hypothesis(name, statement, Standing.UNTESTED, (would,))
+    evidence = [f"Serial control: {alone} of {controls} failed. With threads and no witness: {failed} of {n}."]
+    witnessed = len(cases.bad), len(cases.logged)
+    if not n:
+        evidence.append(f"No trial without a witness is stored; of those with one {witnessed[0]} of {witnessed[1]}.")
+        failed, n = witnessed
+    chance = fisher_greater(failed, n, alone, controls)
+    evidence.append(f"By chance alone this or more has a probability of {chance:.2g} (one-sided exact test).")
+    if chance <= ALPHA:
+        return Hypothesis(name, statement, Standing.KEPT, tuple(evidence))
+    if alone and alone / controls >= failed / max(1, n):
+        return Hypothesis(name, statement, Standing.ELIMINATED, tuple(evidence))
+    evidence.append("What would tell: more trials of both sides (`bisect-env matrix --trials N`).")
+    return Hypothesis(name, statement, Standing.UNDECIDED, tuple(evidence))
+
+
+def failing_call_was_warm(cases: Cases) -> Hypothesis:
+    """Whether threads fail that have nothing to compile any more."""
+    name = "failing calls were warm"
+    statement = "The call that went wrong had nothing to compile: its thread had come to warm work."
+    told = [case for case in cases.bad if case.primary is not None and case.primary.met is not None]
+    if not told or not any(case.watched(State.COMPILE) for case in told):
+        return Hypothesis(name, statement, Standing.UNTESTED, ("No call that went wrong was seen with its compiles.",))
+    warm = [case for case in told if _was_warm(case)]
+    compiling = [case for case in told if case.own(State.COMPILE) is not None]
+    evidence = (
+        f"{len(warm)} of {len(told)} had done warm steps since their thread's last compile, and"
+        f" {len(compiling)} were inside a compile of their own.",
+    )
+    if len(warm) == len(told):
+        return Hypothesis(name, statement, Standing.KEPT, evidence)
+    if not warm:
+        return Hypothesis(name, statement, Standing.ELIMINATED, evidence)
+    would = "Both kinds of calls go wrong; more trials would only tell how often each does."
+    return Hypothesis(name, statement, Standing.UNDECIDED, (*evidence, would))
+
+
+def _was_warm(case: Case) -> bool:
+    """Whether a warm step of the victim ended between its last compile and the moment."""
+    primary = case.primary
+    assert primary is not None, "only of a trial that went wrong"
+    compiles = [w for w in case.account.windows if w.state is State.COMPILE and w.thread == primary.victim]
+    before = [window for window in compiles if window.start <= case.moment]
+    if any(window.end is None or window.end > case.moment for window in before):
+        return False
+    last = max((window.end or 0.0 for window in before), default=0.0)
+    steps = (step for step in case.record.steps if step.thread == primary.victim and step.warm)
+    return any(step.t > last and step.t - step.seconds <= case.moment for step in steps)
+
+
+def _events(case: Case, state: State, action: Action) -> list[Event]:
+    log = case.account.log
+    return [e for e in log.events if e.state is state and e.action is action] if log is not None else []
+
+
+def _inside_compile(cases: Cases, event: Event) -> bool:
+    return any(
+        window.state is State.COMPILE and window.thread == event.thread and holds(window, event.t)
+        for case in cases.logged
+        for window in case.account.windows
+    )
+
+
+def _culprits_trace(case: Case) -> Event | None:
+    """The beginning of the culprit's trace that was open at the moment."""
+    primary = case.primary
+    if primary is None or not primary.culprit:
+        return None
+    traces = (w for w in case.account.windows if w.state is State.TRACE and w.thread == primary.culprit)
+    return next((window.opened for window in traces if holds(window, case.moment)), None)
+
+
+def _traced_by(case: Case) -> str:
+    """Who called the culprit's trace: the outermost function that its short stack has."""
+    event = _culprits_trace(case)
+    return event.stack[-1].function if event is not None and event.stack else ""
+
+
+def _blamed(case: Case) -> bool:
+    event = _culprits_trace(case)
+    return event is not None and any(frame.function == MASK for frame in event.stack)

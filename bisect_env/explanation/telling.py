@@ -1,0 +1,255 @@
+"""An account in sentences, to be read aloud: who set what when and from where, who met it, and what came of it. Pure.
+
+Times are seconds since the witness began, as in the pictures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bisect_env.explanation.collisions import Seen, is_backward
+from bisect_env.explanation.records import (
+    Action,
+    Collision,
+    Consequence,
+    Frame,
+    Mechanism,
+    State,
+    Window,
+    WitnessLog,
+)
+from bisect_env.explanation.waiting import cycle, waits
+from bisect_env.explanation.windows import Stuck
+from bisect_env.trials.records import Outcome, TrialRecord
+
+WRAPPERS = frozenset(
+    {"_fn", "inner", "wrapper", "wrapped", "__call__", "__enter__", "enter_context", "__next__", "decorate_context"}
+    | {"_call_impl", "_wrapped_call_impl"}
+)
+"""Functions that only pass a call on; no sentence names them."""
+CALLERS = 3
+"""Further frames that a sentence names behind the innermost one."""
+LONGEST = 200
+"""Characters of a message in a sentence."""
+NAMES = {
+    State.TRACING: "the tracing flag",
+    State.COMPILING: "the flag behind is_compiling()",
+    State.TRACE: "a trace",
+    State.COMPILE: "a compile",
+    State.LOCK: "the compile lock",
+    State.CONFIG: "dynamo's configuration",
+    State.RECOMPILE_LIMIT: "the recompile limit",
+    State.ANNOTATION: "FX annotations",
+    State.KERNEL: "a kernel's load",
+    State.BACKWARD: "a compiled function's backward",
+    State.UNFUSED: "the eager attention",
+}
+
+
+def sentences_of(seen: Seen, collisions: Sequence[Collision], trial: TrialRecord) -> tuple[str, ...]:
+    """The account of one trial.
+
+    Args:
+        seen: the log, its windows, and when a flag was stuck.
+        collisions: as :func:`bisect_env.explanation.collisions.collisions_of` gives them.
+        trial: whose they are.
+    """
+    clock = Clock(seen.log)
+    told: list[str] = []
+    for collision in collisions:
+        told += _collision(seen, clock, collision, trial)
+    if not collisions:
+        told.append(_nothing(seen, trial))
+    if not any(each.mechanism is Mechanism.STUCK_FLAG for each in collisions):
+        told += [_sticking(clock, each) for each in seen.stuck if each.until is None]
+    if seen.log.dropped:
+        told.append(
+            f"The witness had no room for {seen.log.dropped} events: what it does not tell may have happened all the"
+            " same."
+        )
+    if not seen.log.complete:
+        told.append("The process ended before the witness closed its log: its last moments may be missing.")
+    return tuple(told)
+
+
+class Clock:
+    """Times as sentences tell them."""
+
+    def __init__(self, log: WitnessLog) -> None:
+        self._zero = min([log.started, *(event.t for event in log.events[:1])])
+
+    def at(self, t: float) -> str:
+        """``3.2041 s``."""
+        return f"{t - self._zero:.4f} s"
+
+
+def took(seconds: float) -> str:
+    """A short time: ``0.1 ms``, ``23 ms``, ``1.4 s``."""
+    if seconds < 0.0095:
+        return f"{1000 * seconds:.1f} ms"
+    return f"{1000 * seconds:.0f} ms" if seconds < 0.9995 else f"{seconds:.1f} s"
+
+
+def place(stack: Sequence[Frame], callers: int = CALLERS) -> str:
+    """``Tracer.trace (torch/fx/_symbolic_trace.py:781) <- dispatch_trace <- make_fx``; empty without a stack."""
+    if not stack:
+        return ""
+    first, *rest = stack
+    names: list[str] = []
+    for frame in rest:
+        passes_on = frame.function in WRAPPERS or frame.function.startswith("<")
+        if not passes_on and frame.function != [first.function, *names][-1]:
+            names.append(frame.function)
+    behind = "".join(f" <- {name}" for name in names[:callers])
+    return f"{first.function} ({first.path}:{first.line}){behind}"
+
+
+def _collision(seen: Seen, clock: Clock, each: Collision, trial: TrialRecord) -> list[str]:
+    if each.consequence is Consequence.HUNG:
+        return _hang(seen, clock, each, trial)
+    if each.mechanism is Mechanism.UNKNOWN:
+        return [_unknown(seen, clock, each)]
+    assert each.met is not None, "what is explained is explained by what was met"
+    if each.mechanism is Mechanism.RECOMPILE_LIMIT:
+        return [_limited(clock, each)]
+    assert each.window is not None, "only a window makes a culprit"
+    told = []
+    if each.mechanism is Mechanism.STUCK_FLAG:
+        stuck = seen.stuck_at(State.TRACING, each.met.t)
+        assert stuck is not None, "it was found by it"
+        told.append(_sticking(clock, stuck))
+        told.append(f"{_read(clock, each, took(each.met.t - stuck.put_back.t) + ' after it was put back')}{_end(each)}")
+        return told
+    window = each.window
+    compile_ = seen.own(State.COMPILE, window.thread, each.met.t)
+    while_ = _while(clock, compile_)
+    later = f"{took(each.met.t - window.start)} later"
+    told.append(f"Thread {window.thread} {_opened(clock, window)}{while_}; {_read(clock, each, later)}{_end(each)}")
+    told.append(_until(clock, window))
+    return told
+
+
+def _opened(clock: Clock, window: Window) -> str:
+    verb = {
+        State.TRACING: "set the tracing flag",
+        State.COMPILING: "set the flag behind is_compiling()",
+    }.get(window.state, f"began {NAMES[window.state]}")
+    where = place(window.opened.stack)
+    return f"{verb} at {clock.at(window.start)}{f' from {where}' if where else ''}"
+
+
+def _while(clock: Clock, compile_: Window | None) -> str:
+    if compile_ is None:
+        return ""
+    what = "a lazy backward" if is_backward(compile_) else "a forward"
+    return f", for the compile of {what} that it began at {clock.at(compile_.start)}"
+
+
+def _read(clock: Clock, each: Collision, later: str) -> str:
+    """``w1 read it at 3.2041 s in compile_wrapper (...), 0.1 ms later``."""
+    met = each.met
+    assert met is not None
+    verb = "read it" if met.action in (Action.OBEYED, Action.READ) else "was in the same"
+    where = place(met.stack)
+    who = met.thread if met.thread == each.victim else f"{met.thread}, working for {each.victim},"
+    return f"{who} {verb} at {clock.at(met.t)}{f' in {where}' if where else ''}, {later}"
+
+
+def _end(each: Collision) -> str:
+    if each.consequence is Consequence.FAILED:
+        return f"; {each.consequence}: {cut(each.message)}"
+    what = f" ({each.met.value})" if each.met is not None and each.met.value else ""
+    times = f", and so did {each.count - 1} more calls" if each.count > 2 else ", and so did one more call"
+    return f"; {each.consequence}{what}{times if each.count > 1 else ''}."
+
+
+def cut(message: str) -> str:
+    """A message of one line, with a full stop."""
+    line = " ".join(message.split())
+    line = line if len(line) <= LONGEST else line[: LONGEST - 3] + "..."
+    return line if line.endswith((".", "!", "?")) else line + "."
+
+
+def _until(clock: Clock, window: Window) -> str:
+    flag = window.state in (State.TRACING, State.COMPILING)
+    name, ended, was = ("The flag", "was cleared", "set") if flag else ("It", "ended", "open")
+    if window.end is None or window.closed is None:
+        return f"{name} {'was not cleared any more' if flag else 'had no end in this log'}."
+    by = "" if window.closed.thread == window.thread else f" by {window.closed.thread}"
+    lasted = took(window.end - window.start)
+    return f"{name} {ended}{by} at {clock.at(window.end)}, after it had been {was} for {lasted}."
+
+
+def _sticking(clock: Clock, stuck: Stuck) -> str:
+    """Who saved True, who put it back, and that nothing was open any more."""
+    back = stuck.put_back
+    saved = ""
+    if stuck.saved is not None:
+        where = place(stuck.saved.stack)
+        saved = f" had met {NAMES[stuck.state]} set at {clock.at(stuck.saved.t)}{f' in {where}' if where else ''}, and"
+    where = place(back.stack)
+    text = f"Thread {back.thread}{saved} put True back at {clock.at(back.t)}{f' in {where}' if where else ''}"
+    what = "no trace" if stuck.state is State.TRACING else "no compile"
+    after = (
+        "the flag stayed set for good"
+        if stuck.until is None
+        else f"the flag stayed set for {took(stuck.until - stuck.since)}"
+    )
+    return f"{text}; from {clock.at(stuck.since)} on {what} was open in any thread, and {after}."
+
+
+def _limited(clock: Clock, each: Collision) -> str:
+    assert each.met is not None
+    limit = f" ({each.met.value})" if each.met.value else ""
+    where = place(each.met.stack)
+    at = f"{clock.at(each.met.t)}{f' in {where}' if where else ''}"
+    return f"Thread {each.victim} hit its own recompile limit{limit} at {at}{_end(each)}"
+
+
+def _unknown(seen: Seen, clock: Clock, each: Collision) -> str:
+    """What is known of a failure that nothing in the log explains: where the victim and the others were."""
+    when = each.at if each.met is None else each.met.t
+    told = f"Thread {each.victim}, at {clock.at(each.at)}{_end(each)}"
+    if each.met is not None:
+        where = place(each.met.stack)
+        told += (
+            f" The last that the witness saw of it was {NAMES[each.met.state]} ({each.met.action}"
+            f"{f', {each.met.value}' if each.met.value else ''}) at {clock.at(when)}{f' in {where}' if where else ''}."
+        )
+    open_ = [
+        f"{window.thread} had {NAMES[window.state]} open since {clock.at(window.start)}"
+        for window in seen.windows
+        if window.thread != each.victim and window.start <= when and (window.end is None or when <= window.end)
+    ]
+    told += f" At that moment {', '.join(open_)}." if open_ else " At that moment no other thread had anything open."
+    return told + " None of the known mechanisms fits."
+
+
+def _hang(seen: Seen, clock: Clock, each: Collision, trial: TrialRecord) -> list[str]:
+    waiting = waits(seen.log, seen.windows, trial.stacks)
+    circle = cycle(waiting)
+    told = []
+    for one in circle or waiting:
+        where = place(one.since.stack)
+        told.append(
+            f"Thread {one.thread} has waited for {one.why}, which {one.on} has, since {clock.at(one.since.t)}"
+            f"{f' in {where}' if where else ''}; {one.on} has had it since {clock.at(one.window.start)}"
+            f"{f' from {place(one.window.opened.stack)}' if one.window.opened.stack else ''}."
+        )
+    kind = f" ({trial.hang_kind})" if trial.hang_kind else ""
+    if circle:
+        told.append(f"So each waits for the other, and {each.consequence}{kind}.")
+    elif waiting:
+        told.append(f"{each.consequence.capitalize()}{kind}; no circle of waits is seen: what {waiting[0].on} waits"
+                    " for is not in the log.")  # fmt: skip
+    else:
+        told.append(f"{each.consequence.capitalize()}{kind}; no thread waits for the compile lock.")
+    return told
+
+
+def _nothing(seen: Seen, trial: TrialRecord) -> str:
+    log = seen.log
+    counted = len(log.events) + sum(number for *_, number in log.counts)
+    if trial.outcome is Outcome.CLEAN:
+        return f"Nothing failed and no call ran eagerly, in {counted} events of {len(log.threads)} threads."
+    return f"The trial ended as {trial.outcome}, and no thread's failure was reported: {trial.message or 'no message'}."

@@ -1,0 +1,154 @@
+"""From events to windows: when a thread had a flag set, a trace or a compile open, or the lock held. Pure.
+
+A process-global flag has one value for all threads, and several threads may have set it: each that did has a window of
+its own, and the first that clears it ends them all. Torch saves the flag's old value and puts that back, so that a
+thread which began while another one was tracing puts back *True* when that other one is long done. From then on the
+flag is stuck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from packaging.version import InvalidVersion, Version
+
+from bisect_env.explanation.records import Action, Event, State, Window, WitnessLog
+
+FLAGS: Mapping[State, State] = {State.TRACING: State.TRACE, State.COMPILING: State.COMPILE}
+"""Each flag, and what is open while it is rightly set."""
+OPENS = {Action.ENTER: Action.LEAVE, Action.ACQUIRE: Action.RELEASE}
+AT_ONCE = 0.001
+"""Seconds within which a thread's trace begins when it is for this trace that the thread has set the flag."""
+OWN_FLAG_FROM = Version("2.14.dev0")
+"""Torch from which the tracing flag is a thread's own (pull request 168999)."""
+OWN_WORDS = ("thread-local", "thread local", "a thread's own", "per thread")
+"""In how a flag was found: it is not the process's."""
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """A process-global flag that stays set although nothing that sets it is open in any thread."""
+
+    state: State
+    put_back: Event
+    """The last time it was set, which is the one that sticks."""
+    saved: Event | None
+    """Where the same thread met it set by another one, and so saved *True* to put it back later."""
+    since: float
+    """Unix time from which nothing was open any more."""
+    until: float | None
+    """None: it was never cleared."""
+
+    def holds(self, t: float) -> bool:
+        """Whether the flag was stuck at a time."""
+        return self.since <= t and (self.until is None or t <= self.until)
+
+
+def is_global(log: WitnessLog, state: State) -> bool:
+    """Whether a flag is one for all threads: as the witness found it, else as is known of this torch."""
+    found = [f"{watched.where} {watched.how}".lower() for watched in log.watched if watched.state is state]
+    if any(word in text for text in found for word in OWN_WORDS):
+        return False
+    if any("process-global" in text for text in found):
+        return True
+    try:
+        return state is not State.TRACING or Version(log.torch) < OWN_FLAG_FROM
+    except InvalidVersion:
+        return True
+
+
+def windows_of(log: WitnessLog) -> tuple[Window, ...]:
+    """All windows, by their start. Those of one thread and one state never overlap: the outermost counts."""
+    found = [*_brackets(log)]
+    for state in FLAGS:
+        found += _flag(log, state)
+    return tuple(sorted(found, key=lambda window: (window.start, window.thread, window.state)))
+
+
+def holds(window: Window, t: float) -> bool:
+    """Whether a window was open at a time, its ends included."""
+    return window.start <= t and (window.end is None or t <= window.end)
+
+
+def overlap(one: Window, other: Window) -> bool:
+    """Whether two windows were open at the same time."""
+    first, second = sorted((one, other), key=lambda window: window.start)
+    return first.end is None or second.start <= first.end
+
+
+def stuck_flags(log: WitnessLog, windows: tuple[Window, ...]) -> tuple[Stuck, ...]:
+    """Every time that a process-global flag stayed set with nothing open, by time."""
+    return tuple(each for state in FLAGS if is_global(log, state) for each in _stuck(log, windows, state))
+
+
+def _brackets(log: WitnessLog) -> Iterator[Window]:
+    """Windows of what is entered and left, or acquired and released, the same one nested in itself counting once."""
+    opened: dict[tuple[State, str], tuple[Event, int]] = {}
+    for event in log.events:
+        key = event.state, event.thread
+        if event.action in OPENS:
+            first, depth = opened.get(key, (event, 0))
+            opened[key] = first, depth + 1
+        elif event.action in OPENS.values() and key in opened:
+            first, depth = opened.pop(key)
+            if depth > 1:
+                opened[key] = first, depth - 1
+            else:
+                yield Window(event.state, event.thread, first.t, event.t, first, event)
+    for (state, thread), (first, _) in opened.items():
+        yield Window(state, thread, first.t, None, first, None)
+
+
+def _flag(log: WitnessLog, state: State) -> Iterator[Window]:
+    everybodys = is_global(log, state)
+    opened: dict[str, Window] = {}
+    for event in log.events:
+        if event.state is not state:
+            continue
+        if event.action is Action.SET:
+            opened.setdefault(event.thread, Window(state, event.thread, event.t, None, event, None))
+        elif event.action is Action.CLEAR:
+            for thread in list(opened) if everybodys else [event.thread]:
+                if thread in opened:
+                    yield replace(opened.pop(thread), end=event.t, closed=event)
+    yield from opened.values()
+
+
+def _stuck(log: WitnessLog, windows: tuple[Window, ...], state: State) -> Iterator[Stuck]:
+    """Between a flag's SET that nobody cleared and the time it is cleared, once nothing is open."""
+    brackets = [window for window in windows if window.state is FLAGS[state]]
+    if not brackets:
+        return  # Nothing told when one was open, so that nothing tells that none was.
+    events = [event for event in log.events if event.state is state and event.action in (Action.SET, Action.CLEAR)]
+    in_force: Event | None = None
+    saved: dict[str, Event] = {}
+    found: Stuck | None = None
+    for event, following in zip(events, [*events[1:], None], strict=False):
+        if event.action is Action.CLEAR:
+            if found is not None:
+                yield replace(found, until=event.t)
+            in_force, found = None, None
+            continue
+        if found is None:
+            since = _nothing_open(brackets, event, following.t if following is not None else None)
+            if since is not None:
+                found = Stuck(state, event, saved.get(event.thread), since, None)
+        if in_force is not None and in_force.thread != event.thread:
+            saved[event.thread] = event
+        in_force = event
+    if found is not None:
+        yield found
+
+
+def _nothing_open(brackets: list[Window], put_back: Event, end: float | None) -> float | None:
+    """The first moment from an event on, before ``end``, at which no bracket is open; None when there is none."""
+    at = put_back.t
+    for window in sorted(brackets, key=lambda window: window.start):
+        begins = window.thread == put_back.thread and window.start <= put_back.t + AT_ONCE
+        if window.start > at and not begins:
+            continue
+        if window.end is None:
+            return None
+        at = max(at, window.end)
+    return at if end is None or at < end else None

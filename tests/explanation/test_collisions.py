@@ -1,0 +1,190 @@
+"""Collisions: whose window the victim's read fell into, and what cannot be said."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bisect_env.explanation.collisions import collisions_of
+from bisect_env.explanation.records import Action, Collision, Consequence, Mechanism, State, WitnessLog
+from bisect_env.explanation.windows import holds, windows_of
+from bisect_env.trials.records import Outcome, TrialRecord
+from tests.explanation.logs import START, Story, failure, race, trial
+from tests.explanation.test_windows import stories
+
+
+def found(log: WitnessLog, record: TrialRecord) -> tuple[Collision, ...]:
+    return collisions_of(log, windows_of(log), record)
+
+
+def facts(collision: Collision) -> tuple[object, ...]:
+    return collision.mechanism, collision.consequence, collision.victim, collision.culprit
+
+
+def test_a_warm_call_that_met_another_threads_trace() -> None:
+    story, failed = race()
+    [only] = found(story.log, trial(failed))
+    assert facts(only) == (Mechanism.FOREIGN_TRACE, Consequence.FAILED, "w1", "w0")
+    assert only.window is not None and only.window.state is State.TRACING and only.window.opened.stack
+    assert only.met is not None and only.met.action is Action.OBEYED
+    assert only.message.startswith("RuntimeError: Detected that you are using FX")
+
+
+def test_the_same_for_a_backward_on_its_first_use() -> None:
+    story, failed = race("2.13.0", "lazy_backward")
+    assert facts(found(story.log, trial(failed))[0])[0] is Mechanism.FOREIGN_BACKWARD
+
+
+def test_a_stuck_flag_is_nobodys_trace() -> None:
+    story = Story("2.9.1")
+    first = story.traces("w0")
+    second = story.traces("w1", saved=True)
+    first()
+    second()
+    put_back = story.events[-2]
+    story.passes(2)
+    met = story.obeys("w0")
+    [only] = found(story.log, trial(failure("w0", met.t)))
+    assert facts(only) == (Mechanism.STUCK_FLAG, Consequence.FAILED, "w0", "w1")
+    assert only.window is not None and only.window.opened == put_back and holds(only.window, met.t)
+
+
+def test_eager_calls_are_counted_and_come_after_the_failure() -> None:
+    story, failed = race("2.13.0")
+    end = story.enters("w0", State.COMPILE, "forward")
+    story.does("w0", State.COMPILING, Action.SET)
+    for _ in range(3):
+        story.obeys("w1", State.COMPILING, "took flex_attention")
+        story.does("w1", State.UNFUSED, Action.CALL)
+    story.does("w0", State.COMPILING, Action.CLEAR)
+    assert end
+    first, second = found(story.log, trial(failed))
+    assert first.consequence is Consequence.FAILED
+    assert facts(second) == (Mechanism.FOREIGN_COMPILE, Consequence.EAGER, "w1", "w0") and second.count == 3
+
+
+def test_an_eager_original_under_another_threads_trace() -> None:
+    story = Story()
+    end = story.traces("w0")
+    story.obeys("w1", value="ran the eager original")
+    end()
+    [only] = found(story.log, trial())
+    assert facts(only) == (Mechanism.FOREIGN_TRACE, Consequence.EAGER, "w1", "w0")
+
+
+def test_an_unfused_call_past_the_threads_own_limit() -> None:
+    story = Story("2.12.0")
+    story.does("w1", State.UNFUSED, Action.CALL)
+    hit = story.obeys("w1", State.RECOMPILE_LIMIT, "recompile_limit=8 reached, runs eagerly")
+    story.does("w1", State.UNFUSED, Action.CALL)
+    by_mechanism = {each.mechanism: each for each in found(story.log, trial())}
+    limited = by_mechanism[Mechanism.RECOMPILE_LIMIT]
+    assert (limited.met, limited.culprit, limited.count) == (hit, "", 2)
+    assert by_mechanism[Mechanism.UNKNOWN].culprit == ""
+
+
+def test_one_while_the_thread_itself_compiles_is_no_call() -> None:
+    story = Story()
+    story.enters("w1", State.COMPILE, "forward")
+    story.does("w1", State.UNFUSED, Action.CALL)
+    story.leaves("w1", State.COMPILE)
+    assert found(story.log, trial()) == ()
+
+
+def test_the_threads_own_trace_makes_nobody_a_culprit() -> None:
+    story = Story()
+    story.traces("w0")
+    story.traces("w1", saved=True)
+    met = story.obeys("w1")
+    [only] = found(story.log, trial(failure("w1", met.t)))
+    assert facts(only) == (Mechanism.UNKNOWN, Consequence.FAILED, "w1", "")
+
+
+@pytest.mark.parametrize(
+    ("state", "traceback", "mechanism"),
+    [
+        (State.KERNEL, "torch/_inductor/runtime/static_triton_launcher.py", Mechanism.KERNEL),
+        (State.ANNOTATION, 'File "torch/fx/traceback.py", line 12, in annotate', Mechanism.ANNOTATION),
+    ],
+)
+def test_a_failure_without_a_read_is_explained_by_what_two_threads_were_in(
+    state: State, traceback: str, mechanism: Mechanism
+) -> None:
+    story = Story("2.14.1")
+    story.enters("w0", state)
+    mine = story.enters("w1", state)
+    failed = failure("w1", mine.t + 0.001, "'custom'", traceback, "KeyError")
+    [only] = found(story.log, trial(failed))
+    assert facts(only) == (mechanism, Consequence.FAILED, "w1", "w0")
+    alone = Story("2.14.1")
+    mine = alone.enters("w1", state)
+    [only] = found(alone.log, trial(replace(failed, t=mine.t + 0.001)))
+    assert facts(only)[0] is Mechanism.UNKNOWN
+
+
+def test_a_failure_that_is_not_of_the_flag_is_not_explained_by_it() -> None:
+    story, failed = race()
+    other = replace(failed, message="'Subgraph' object has no attribute 'dtype'")
+    first = found(story.log, trial(other))[0]
+    assert facts(first) == (Mechanism.UNKNOWN, Consequence.FAILED, "w1", "")
+
+
+def test_what_autograds_thread_obeyed_is_the_failure_of_the_worker_it_runs_for() -> None:
+    story = Story()
+    story.traces("w0")
+    met = story.obeys("autograd")
+    [only] = found(story.log, trial(failure("w1", met.t + 0.01)))
+    assert facts(only) == (Mechanism.FOREIGN_TRACE, Consequence.FAILED, "w1", "w0") and only.met == met
+
+
+STACKS = """\
+Thread 0x00007f01 (most recent call first):
+  File "torch/autograd/graph.py", line 829 in _engine_run_backward
+
+Thread 0x00007f02 (most recent call first):
+  File "torch/autograd/graph.py", line 829 in _engine_run_backward
+"""
+
+
+def test_threads_that_wait_for_each_other() -> None:
+    story = Story()
+    story.does("w0", State.LOCK, Action.WAIT)
+    story.does("w0", State.LOCK, Action.ACQUIRE)
+    story.enters("autograd", State.BACKWARD)
+    wait = story.does("autograd", State.LOCK, Action.WAIT)
+    hung = trial(outcome=Outcome.HANG, stacks=STACKS, hang_kind="deadlock")
+    [only] = found(story.log, hung)
+    assert facts(only) == (Mechanism.LOCK_CYCLE, Consequence.HUNG, "autograd", "w0") and only.met == wait
+    [only] = found(story.log, replace(hung, stacks=""))
+    assert facts(only) == (Mechanism.UNKNOWN, Consequence.HUNG, "autograd", "")
+
+
+@given(stories(), st.integers(0, 12), st.sampled_from(["w0", "w1", "main"]), st.sampled_from(Outcome))
+def test_every_window_contains_its_moment_and_every_culprit_did_something(
+    story: Story, moment: int, thread: str, outcome: Outcome
+) -> None:
+    log = story.log
+    record = trial(failure(thread, START + moment), outcome=outcome, stacks=STACKS)
+    collisions = found(log, record)
+    assert collisions[0].consequence is Consequence.FAILED and collisions[0].victim == thread
+    for each in collisions:
+        assert (each.window is not None) == bool(each.culprit)
+        if each.window is not None:
+            assert each.met is not None and holds(each.window, each.met.t)
+            assert each.culprit == each.window.thread and each.culprit in log.threads
+            assert any(event.thread == each.culprit for event in log.events)
+        assert each.count >= 1
+
+
+@given(stories(), st.randoms())
+def test_events_of_one_time_may_come_in_any_order(story: Story, chance: random.Random) -> None:
+    """Two threads' clocks may agree to the last digit; who is first then is not known, and nothing may break."""
+    chance.shuffle(story.events)
+    story.events.sort(key=lambda event: event.t)
+    log = story.log
+    for each in found(log, trial(failure("w1", START + 5))):
+        assert each.window is None or holds(each.window, each.met.t if each.met else 0.0)
