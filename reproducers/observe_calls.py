@@ -14,6 +14,7 @@ import os
 import runpy
 import sys
 import threading
+from pathlib import Path
 
 ITS_OWN = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 LOCAL = ".<locals>."
@@ -40,7 +41,7 @@ class Observer:
         self.open = True
         self.most, self.more, self.written = most, 0, 0
         self.seen = set()
-        self.roots = sorted((os.path.abspath(root) + os.sep for root in sys.path if root), key=len, reverse=True)
+        self.roots = sorted((f"{Path(root).absolute()}{os.sep}" for root in sys.path if root), key=len, reverse=True)
 
     def see(self, frame, event, _argument):
         """One event. Sets are safe to be added to by several threads; a call that two see at once is written twice."""
@@ -90,7 +91,7 @@ def main():
     calls, most, script = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     sys.argv = sys.argv[3:]
     # As for `python SCRIPT`: its own folder comes first, not this file's.
-    sys.path[0] = os.path.dirname(os.path.abspath(script))
+    sys.path[0] = str(Path(script).absolute().parent)
     observer = Observer(calls, most)
     threading.setprofile(observer.see)
     sys.setprofile(observer.see)

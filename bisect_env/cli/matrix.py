@@ -18,6 +18,7 @@ from bisect_env.bundles.offline import Offline
 from bisect_env.cli import actions, output
 from bisect_env.cli.common import STORE_FILE, Progress, complain, ends_cleanly, project_folder, root_option, say
 from bisect_env.cli.selection import narrowed, selection_options
+from bisect_env.cli.static import shared_between_threads
 from bisect_env.engine.defaults import default_matrix
 from bisect_env.engine.forecast import forecast
 from bisect_env.engine.places import split
@@ -44,6 +45,9 @@ VERDICTS = [headline.value.lower().replace(" ", "-") for headline in Headline]
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @root_option
 @click.option("--dry-run", "dry", is_flag=True, help="List the cells, the downloads and the time; build nothing.")
+@click.option(
+    "--static", is_flag=True, help="List what each cell's torch shares between threads, from its source; build nothing."
+)
 @click.option("--fresh", is_flag=True, help="Resolve anew and count no trial of an earlier run.")
 @selection_options
 @click.option("--at-once", type=click.IntRange(1), help="Trials that run side by side, instead of the file's.")
@@ -68,6 +72,7 @@ def command(
     file: Path | None,
     root: Path,
     dry: bool,
+    static: bool,
     fresh: bool,
     patterns: tuple[str, ...],
     trials: int | None,
@@ -93,6 +98,7 @@ def command(
     \b
     bisect-env matrix                                   # this machine, shipped matrix
     bisect-env matrix matrices/gpu.yaml --dry-run       # what would it take?
+    bisect-env matrix matrices/gpu.yaml --static        # which cells' torch has which flags process-wide?
     bisect-env matrix my.yaml --fail-on race,hang --junit matrix.xml   # in CI
     bisect-env matrix my.yaml --format github -o out.md
     """
@@ -104,7 +110,7 @@ def command(
     brought = None if bundle is None else Offline.open(bundle)
     matrix = narrowed(load(chosen, brought or SimpleIndex()), patterns, trials, controls)
     matrix = matrix if at_once is None else replace(matrix, at_once=at_once)
-    if not dry:
+    if not (dry or static):
         split(cores(), matrix.at_once)  # Says now whether there are too few.
     reproducer = reproducers.prepare(matrix.reproducer)
     settings = Settings(project_folder(root), seed, fresh, allow_busy, gpus, max_race_rate, brought)
@@ -118,10 +124,14 @@ def command(
             if note:
                 reporter.note(note)
         engine = Engine(matrix, reproducer, settings, store, Uv(), reporter, stop)
-        if dry:
+        if dry or static:
             engine.prepare()
-            forecasts, needed, free = forecast(engine)
-            say(dry_run.describe(forecasts, needed, free, matrix.stop_early))
+            if dry:
+                forecasts, needed, free = forecast(engine)
+                say(dry_run.describe(forecasts, needed, free, matrix.stop_early))
+            if static:
+                told = shared_between_threads([(state.cell, state.lock) for state in engine.states], settings.root)
+                say(f"\n{told}" if dry else told)
             return ExitCode.PASSED
         versions = {"bisect-env": __version__, "python": sys.version.split()[0], HOST: socket.gethostname()}
         plan = (matrix.trials, matrix.controls, matrix.solo, matrix.stop_early)

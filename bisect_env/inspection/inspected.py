@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bisect_env.inspection.names import resolve
 from bisect_env.inspection.reach import scan
@@ -39,6 +39,8 @@ class Place:
     surface: Surface | None = None
     scan: Scan | None = None
     uses: Uses | None = None
+    instead: Uses | None = None
+    """Of the name most like it, where it is in other places and not in this one."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,6 @@ class Cost:
     bytes: int
     """That came over the network."""
     seconds: float
-    whole: int = 0
-    """Wheels that were downloaded whole."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def look(sources: Sources, asked: Asked, observed: Sequence[Call] = ()) -> Place
     """
     found = resolve(sources, asked.name)
     if isinstance(found, NotFound):
-        return Place(sources.label, found)
+        return Place(sources.label, found, Surface(sources.label, found) if asked.surface else None)
     return Place(
         sources.label,
         found,
@@ -106,3 +106,19 @@ def look(sources: Sources, asked: Asked, observed: Sequence[Call] = ()) -> Place
         scan(sources, asked.name, asked.patterns, asked.depth, observed) if asked.patterns else None,
         uses(sources, asked.name, asked.distribution) if asked.uses else None,
     )
+
+
+def stand_in(sources: Sources, place: Place, asked: Asked) -> Place:
+    """A place that has not the name, with the uses of the name of the same module that is most like it.
+
+    A flag that became a thread's own usually has a new name that begins as the old one did.
+    """
+    found = place.found
+    if not isinstance(found, NotFound) or not asked.uses or not found.nearest or not found.known:
+        return place
+    nearest = found.nearest[0]
+    return replace(place, instead=uses(sources, nearest, asked.distribution)) if _beside(nearest, found) else place
+
+
+def _beside(nearest: str, found: NotFound) -> bool:
+    return nearest.rpartition(".")[0] == found.known == found.asked.rpartition(".")[0]

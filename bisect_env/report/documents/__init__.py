@@ -12,6 +12,7 @@ from bisect_env.report.documents.of_difference import DiffDocument
 from bisect_env.report.documents.of_explanation import ExplainDocument
 from bisect_env.report.documents.of_gate import GateDocument
 from bisect_env.report.documents.of_history import HistoryDocument
+from bisect_env.report.documents.of_inspection import InspectDocument
 from bisect_env.report.documents.of_matrix import MatrixDocument
 from bisect_env.report.documents.of_simulation import SimulateDocument
 
@@ -24,5 +25,6 @@ DOCUMENTS: dict[str, type] = {
     "diff": DiffDocument,
     "simulate": SimulateDocument,
     "history": HistoryDocument,
+    "inspect": InspectDocument,
 }
 """Each document by the name of its schema."""

@@ -1,0 +1,124 @@
+"""An inspection from what the command line asks to what was found: what may be asked, and all places read."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bisect_env.environments.side_by_side import side_by_side
+from bisect_env.errors import BadInput
+from bisect_env.inspection.compare import across
+from bisect_env.inspection.differences import difference
+from bisect_env.inspection.inspected import Asked, Cost, Inspection, Place, Traced, look, stand_in
+from bisect_env.inspection.records import Found, NotFound, Sources
+from bisect_env.inspection.traffic import Traffic
+from bisect_env.matrix.problems import shown
+from bisect_env.report.dry_run import count
+from bisect_env.report.inspection import missing
+from bisect_env.snapshots.sources import environment_of
+
+AT_ONCE = 8
+"""Places that are read at a time: reading a remote one is waiting for answers."""
+IDENTIFIERS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the command line wants besides what each place is asked."""
+
+    asked: Asked
+    diff: bool
+    script: Path | None
+    arguments: tuple[str, ...]
+
+
+def check(wanted: Wanted) -> None:
+    """Refuse what cannot be asked, before anything is read.
+
+    Raises:
+        BadInput: the name is no dotted name, or a pattern is no regular expression.
+    """
+    asked = wanted.asked
+    if not IDENTIFIERS.fullmatch(asked.name):
+        example = "a dotted name, for example torch.nn.attention.flex_attention.flex_attention"
+        raise BadInput("NAME", "", f"{shown(asked.name)} is no name of a module or of what is in one", example)
+    for option, pattern in [("--match", asked.match), *(("--scan", pattern) for pattern in asked.patterns)]:
+        try:
+            re.compile(pattern or "")
+        except re.error as error:
+            found = f"{shown(pattern)} is no regular expression: {error}"
+            raise BadInput(option, "", found, "one as Python has them; \\. for a dot, \\( for a bracket") from None
+    if wanted.script is None and wanted.arguments:
+        words = " ".join(wanted.arguments)
+        raise BadInput(
+            "ARGS", "", f"{shown(words)}, and no --trace", "one NAME; arguments are for the script of --trace"
+        )
+    if wanted.script is not None and not asked.patterns:
+        raise BadInput("--trace", "", "nothing to scan for: a trace shows more calls to follow", "--scan REGEX as well")
+
+
+def interpreter(words: Sequence[str], places: int) -> Path:
+    """The interpreter that runs the script of ``--trace``.
+
+    Args:
+        words: that name the places.
+        places: how many they are.
+
+    Raises:
+        BadInput: there is not one place, or it is no environment.
+    """
+    if places != 1 or len(words) != 1:
+        raise BadInput("--trace", "", f"{count(places, 'place')}: a script runs in one", "--in ENVIRONMENT, once")
+    python = environment_of(words[0])
+    if python is None:
+        found = f"{shown(words[0])} is nothing that a script can be run in"
+        raise BadInput("--trace", "", found, "--in with the folder of an environment, or its bin/python")
+    return python
+
+
+def inspect(sources: Sequence[Sources], wanted: Wanted, traffic: Traffic, traced: Traced | None) -> Inspection:
+    """Read all places.
+
+    Args:
+        sources: the places, opened.
+        wanted: what is to be told.
+        traffic: of opening them; it grows as they are read.
+        traced: the script's calls, where one was run.
+
+    Raises:
+        BadInput: no place has such a name, or a difference is asked of other than two.
+        InfrastructureError: something that is there cannot be read.
+    """
+    asked, began = wanted.asked, time.monotonic()
+    if wanted.diff and len(sources) != 2:
+        raise BadInput("--diff", "", f"{count(len(sources), 'place')}", "two: --in A --in B")
+    stop = threading.Event()
+    observed = traced.calls if traced is not None else ()
+    places = side_by_side(lambda each: look(each, asked, observed), sources, AT_ONCE, stop)
+    if not any(isinstance(place.found, Found) for place in places):
+        raise _nowhere(asked.name, places)
+    pairs = zip(sources, places, strict=True)
+    places = side_by_side(lambda pair: stand_in(*pair, asked), pairs, AT_ONCE, stop)
+    surfaces = [place.surface for place in places if place.surface is not None]
+    return Inspection(
+        asked,
+        places,
+        across(surfaces) if len(surfaces) > 1 else (),
+        Cost(traffic.versions, len(sources) - traffic.versions, traffic.bytes, time.monotonic() - began),
+        difference(sources[0], sources[1], asked.name) if wanted.diff else None,
+        traced,
+    )
+
+
+def _nowhere(name: str, places: Sequence[Place]) -> BadInput:
+    """The name is in none of the places: what each has instead, once where they say the same."""
+    said: dict[str, list[str]] = {}
+    for place in places:
+        if isinstance(place.found, NotFound):
+            said.setdefault(missing(place.found), []).append(place.label)
+    found = "\n    ".join(f"{words} (in {', '.join(labels)})" for words, labels in said.items())
+    return BadInput("NAME", "", found, "one of the nearest names, or --match REGEX on the module to look for it")

@@ -1,0 +1,41 @@
+"""``matrix --static``: what the torch of each cell shares between threads, read before anything is built."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from bisect_env.cli.cell_origins import CellOrigin, origins
+from bisect_env.cli.inspect_places import read_cell
+from bisect_env.cli.inspecting import AT_ONCE
+from bisect_env.cli.output import WIDE
+from bisect_env.environments.records import Lock, Unavailable
+from bisect_env.environments.side_by_side import side_by_side
+from bisect_env.errors import BadInput, InfrastructureError
+from bisect_env.inspection.facts import TORCH, Facts, facts, unknown
+from bisect_env.inspection.inspected import Cost
+from bisect_env.inspection.traffic import Traffic
+from bisect_env.matrix.cells import Cell
+from bisect_env.report import static_facts
+
+
+def shared_between_threads(locked: Sequence[tuple[Cell, Lock | Unavailable | None]], root: Path) -> str:
+    """The facts of these cells as a table; what cannot be read is unknown there, with the reason."""
+    traffic, began = Traffic(), time.monotonic()
+    cells = origins(locked, TORCH, root)
+
+    def one(origin: CellOrigin) -> Facts:
+        if not origin.word:
+            return unknown(origin.why)
+        try:
+            return facts(read_cell(origin, TORCH, root, traffic, download=False))
+        except (BadInput, InfrastructureError) as error:
+            return unknown(str(error))
+
+    found = zip(cells, side_by_side(one, cells, AT_ONCE, threading.Event()), strict=True)
+    of = {cell: (origin.version, told) for origin, told in found for cell in origin.cells}
+    rows = [(cell.id, *of[cell.id]) for cell, _ in locked]
+    here = sum(Path(origin.word).is_absolute() for origin in cells)
+    return static_facts.table(rows, Cost(traffic.versions, here, traffic.bytes, time.monotonic() - began), WIDE)

@@ -1,0 +1,176 @@
+"""Who shares a torch's compile state, read from its source before anything is built. Pure over the sources.
+
+Nothing here goes by version numbers: a build of a branch, or a flag that moved with a patch release, is told by what
+its own text does.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bisect_env.inspection.records import Held, NotFound, Scope, Sources, Use
+from bisect_env.inspection.uses import uses
+
+TORCH = "torch"
+TRACING = ("torch.fx._symbolic_trace", "is_fx_tracing")
+"""Module, and its function that tells whether FX is tracing."""
+COMPILING = ("torch.compiler", "is_compiling")
+COMPILER = "torch._dynamo.convert_frame"
+"""Module that runs dynamo's compiles."""
+CONFIG = ("torch.utils._config_module", "_ConfigEntry", "user_override")
+"""Module, class and attribute that hold what somebody set a value of dynamo's configuration to."""
+OWN_SCOPES = {"local": Scope.THREAD, "ContextVar": Scope.CONTEXT}
+"""What a holder of values is made by, and who then shares them."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One thing that is known of a torch, or why it is not."""
+
+    scope: Scope | None
+    """None: not known."""
+    why: str
+    """``torch/fx/_symbolic_trace.py: _is_fx_tracing_flag``; of what is not known, the reason."""
+    held: bool | None = None
+    """Of ``is_compiling``: whether it is true in all threads for as long as dynamo compiles in one."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the three things that threads of a process may share are in one torch."""
+
+    tracing: Fact
+    """The flag that FX is tracing."""
+    compiling: Fact
+    """What ``torch.compiler.is_compiling()`` tells."""
+    config: Fact
+    """Values set in dynamo's configuration."""
+
+
+def facts(sources: Sources) -> Facts:
+    """The facts of the torch that is read.
+
+    Raises:
+        InfrastructureError: a module that is there cannot be read.
+    """
+    return Facts(_flag(sources, *TRACING), _compiling(sources), _config(sources))
+
+
+def unknown(why: str) -> Facts:
+    """Where there is no torch to be read."""
+    return Facts(Fact(None, why), Fact(None, why), Fact(None, why))
+
+
+def _flag(sources: Sources, module: str, function: str) -> Fact:
+    """Who shares what the function tells: the module-level name that it reads, itself or through its neighbours."""
+    tree = _parsed(sources, module)
+    if isinstance(tree, Fact):
+        return tree
+    name = _told_by(tree, function)
+    if name is None:
+        return Fact(None, f"{module}.{function} reads no name of its module")
+    found = uses(sources, f"{module}.{name}", TORCH, within=(module,))
+    if isinstance(found.found, NotFound) or found.scope is Scope.ABSENT:
+        return Fact(None, f"{module}.{name} is bound in a way that is not understood")
+    return Fact(found.scope, f"{module}.{name}")
+
+
+def _compiling(sources: Sources) -> Fact:
+    module = COMPILING[0]
+    fact = _flag(sources, *COMPILING)
+    if fact.scope is not Scope.PROCESS:
+        return fact
+    dynamo = _parsed(sources, COMPILER)
+    if isinstance(dynamo, Fact):
+        return dynamo
+    found = uses(sources, fact.why, TORCH, within=(module, COMPILER))
+    setters = _setters(found.stores)
+    named = {*_names(dynamo)} & setters
+    if not named and not any(use.function.partition(":")[0] == COMPILER for use in found.stores):
+        return Fact(Scope.PROCESS, f"{fact.why}, which {COMPILER} does not set", held=False)
+    how = f", which {COMPILER} sets by {', '.join(sorted(named))}" if named else f", which {COMPILER} sets"
+    return Fact(Scope.PROCESS, f"{fact.why}{how}", held=True)
+
+
+def _setters(stores: Sequence[Use]) -> set[str]:
+    """Last parts of the names of the functions that store it."""
+    functions = (use.function.partition(":")[2] for use in stores)
+    return {function.rpartition(".")[2] for function in functions if function}
+
+
+def _config(sources: Sources) -> Fact:
+    module, name, attribute = CONFIG
+    tree = _parsed(sources, module)
+    if isinstance(tree, Fact):
+        return tree
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name]
+    if not classes:
+        return Fact(None, f"{module} has no {name}")
+    held = [value for node in ast.walk(classes[0]) for value in _held(node, attribute)]
+    if not held:
+        return Fact(None, f"{module}.{name} has no {attribute}")
+    made = {_last(part.func) for value in held for part in ast.walk(value) if isinstance(part, ast.Call)}
+    scopes = [scope for maker, scope in OWN_SCOPES.items() if maker in made]
+    return Fact(scopes[0] if scopes else Scope.PROCESS, f"{module}.{name}.{attribute}")
+
+
+def _held(node: ast.AST, attribute: str) -> Iterator[ast.expr]:
+    """What the attribute is set to here; of a field without a value, nothing."""
+    if isinstance(node, ast.AnnAssign):
+        targets: list[ast.expr] = [node.target]
+        value = node.value
+    elif isinstance(node, ast.Assign):
+        targets, value = node.targets, node.value
+    else:
+        return
+    if value is not None and attribute in map(_last, targets):
+        yield value
+
+
+def _told_by(tree: ast.Module, function: str) -> str | None:
+    """The first module-level name that the function reads, or that functions of the module which it calls do."""
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    bound = {
+        _last(target)
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+    }
+    waiting, seen = [function], set()
+    while waiting:
+        name = waiting.pop(0)
+        if name in seen or name not in functions:
+            continue
+        seen.add(name)
+        for read in _names(functions[name]):
+            if read in bound:
+                return read
+            waiting.append(read)
+    return None
+
+
+def _names(tree: ast.AST) -> Iterator[str]:
+    """Names and attributes that are read, in no promised order but the same each time."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+            yield _last(node)
+
+
+def _last(node: ast.expr) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _parsed(sources: Sources, module: str) -> ast.Module | Fact:
+    held = sources.holds(module)
+    if held is not Held.SOURCE:
+        return Fact(None, f"there is no {module}" if held is Held.ABSENT else f"{module} is compiled code")
+    source = sources.module(module)
+    assert source is not None, "it holds the source"
+    try:
+        return ast.parse(source.text)
+    except SyntaxError as error:
+        return Fact(None, f"{source.path}, line {error.lineno}, is not Python as it is understood here")

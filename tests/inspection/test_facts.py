@@ -1,0 +1,220 @@
+"""Who shares what, told from sources in the style of each generation of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from bisect_env.inspection.facts import CONFIG, Fact, facts
+from bisect_env.inspection.records import Held, Scope, Source
+
+GLOBAL_FLAG = """\
+_is_fx_tracing_flag = False
+
+def is_fx_tracing():
+    return _is_fx_tracing_flag
+
+class Tracer:
+    def trace(self, root):
+        global _is_fx_tracing_flag
+        old = _is_fx_tracing_flag
+        _is_fx_tracing_flag = True
+        try:
+            return self.graph(root)
+        finally:
+            _is_fx_tracing_flag = old
+"""
+THREAD_FLAG = """\
+import threading
+
+_is_fx_tracing_tls = threading.local()
+
+def _set_is_fx_tracing(value: bool) -> None:
+    _is_fx_tracing_tls.flag = value
+
+def _get_is_fx_tracing() -> bool:
+    return getattr(_is_fx_tracing_tls, "flag", False)
+
+def is_fx_tracing() -> bool:
+    return _get_is_fx_tracing()
+
+class Tracer:
+    def trace(self, root):
+        _set_is_fx_tracing(True)
+"""
+CONTEXT_FLAG = """\
+from contextvars import ContextVar
+
+_tracing: ContextVar[bool] = ContextVar("tracing", default=False)
+
+def is_fx_tracing():
+    return _tracing.get()
+"""
+COMPILING = """\
+import contextlib
+import torch
+
+_is_compiling_flag: bool = False
+
+def is_compiling() -> bool:
+    if torch.jit.is_scripting():
+        return False
+    else:
+        return _is_compiling_flag
+"""
+SESSION = """\
+
+@contextlib.contextmanager
+def _compile_session_context():
+    global _is_compiling_flag
+    old = _is_compiling_flag
+    try:
+        _is_compiling_flag = True
+        yield
+    finally:
+        _is_compiling_flag = old
+"""
+IDLE_DYNAMO = """\
+def compile_inner(code, hooks):
+    return transform(code)
+"""
+DYNAMO = """\
+import contextlib
+import torch
+
+def compile_inner(code, hooks):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(torch.compiler._compile_session_context())
+        return transform(code)
+"""
+STORING_DYNAMO = """\
+import torch
+
+def compile_inner(code, hooks):
+    torch.compiler._is_compiling_flag = True
+"""
+PLAIN_CONFIG = """\
+class _ConfigEntry:
+    default: object
+    user_override: object = UNSET
+
+    def __init__(self, config):
+        self.default = config.default
+"""
+CONTEXT_CONFIG = """\
+from contextvars import ContextVar
+
+class _ConfigEntry:
+    user_override: ContextVar[object]
+
+    def __init__(self, config, name):
+        self.user_override = ContextVar(name, default=UNSET)
+"""
+FLAG, COMPILER, DYNAMO_MODULE, CONFIG_MODULE = (
+    "torch.fx._symbolic_trace",
+    "torch.compiler",
+    "torch._dynamo.convert_frame",
+    CONFIG[0],
+)
+OLD = {FLAG: GLOBAL_FLAG, COMPILER: COMPILING, DYNAMO_MODULE: IDLE_DYNAMO, CONFIG_MODULE: PLAIN_CONFIG}
+
+
+class Texts:
+    """Modules given as texts; packages are those that others lie below."""
+
+    label = "torch 0"
+
+    def __init__(self, texts: Mapping[str, str], extensions: frozenset[str] = frozenset()) -> None:
+        above = {name.rsplit(".", number)[0] for name in texts for number in range(1, name.count(".") + 1)}
+        self.texts = {**dict.fromkeys(above, ""), **texts}
+        self.packages, self.extensions = above | {COMPILER}, extensions
+
+    def module(self, name: str) -> Source | None:
+        if self.holds(name) is not Held.SOURCE:
+            return None
+        path = name.replace(".", "/") + ("/__init__.py" if name in self.packages else ".py")
+        return Source(name, path, self.texts[name], name in self.packages)
+
+    def holds(self, name: str) -> Held:
+        if name in self.extensions:
+            return Held.EXTENSION
+        return Held.SOURCE if name in self.texts else Held.ABSENT
+
+    def submodules(self, package: str) -> tuple[str, ...]:
+        head = f"{package}." if package else ""
+        return tuple(sorted({name[len(head) :].split(".")[0] for name in self.texts if name.startswith(head)}))
+
+    def digests(self) -> Mapping[str, str]:
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("changed", "tracing", "held", "config"),
+    [
+        ({}, Scope.PROCESS, False, Scope.PROCESS),
+        ({CONFIG_MODULE: CONTEXT_CONFIG}, Scope.PROCESS, False, Scope.CONTEXT),
+        ({COMPILER: COMPILING + SESSION, DYNAMO_MODULE: DYNAMO}, Scope.PROCESS, True, Scope.PROCESS),
+        ({COMPILER: COMPILING + SESSION}, Scope.PROCESS, False, Scope.PROCESS),
+        ({DYNAMO_MODULE: STORING_DYNAMO}, Scope.PROCESS, True, Scope.PROCESS),
+        ({FLAG: THREAD_FLAG}, Scope.THREAD, False, Scope.PROCESS),
+        ({FLAG: CONTEXT_FLAG}, Scope.CONTEXT, False, Scope.PROCESS),
+    ],
+    ids=[
+        "2.8-2.11",
+        "2.12",
+        "2.13",
+        "a setter that dynamo does not use",
+        "dynamo sets it",
+        "2.14",
+        "a context variable",
+    ],
+)
+def test_each_generation(changed: dict[str, str], tracing: Scope, held: bool, config: Scope) -> None:
+    found = facts(Texts(OLD | changed))
+    assert (found.tracing.scope, found.compiling.scope, found.compiling.held) == (tracing, Scope.PROCESS, held)
+    assert found.config.scope is config
+
+
+def test_what_was_read_is_named() -> None:
+    found = facts(Texts(OLD | {COMPILER: COMPILING + SESSION, DYNAMO_MODULE: DYNAMO}))
+    assert found.tracing.why == "torch.fx._symbolic_trace._is_fx_tracing_flag"
+    assert found.compiling.why == (
+        "torch.compiler._is_compiling_flag, which torch._dynamo.convert_frame sets by _compile_session_context"
+    )
+    assert found.config.why == "torch.utils._config_module._ConfigEntry.user_override"
+
+
+@pytest.mark.parametrize(
+    ("module", "text", "why"),
+    [
+        (FLAG, "def other(): pass\n", "torch.fx._symbolic_trace.is_fx_tracing reads no name of its module"),
+        (FLAG, "def is_fx_tracing(:\n", "torch/fx/_symbolic_trace.py, line 1, is not Python as it is understood here"),
+        (
+            COMPILER,
+            "def is_compiling():\n    return False\n",
+            "torch.compiler.is_compiling reads no name of its module",
+        ),
+        (CONFIG_MODULE, "_config = {}\n", "torch.utils._config_module has no _ConfigEntry"),
+        (CONFIG_MODULE, "class _ConfigEntry:\n    value = 0\n", f"{'.'.join(CONFIG[:2])} has no user_override"),
+    ],
+)
+def test_what_is_unknown_says_why(module: str, text: str, why: str) -> None:
+    found = facts(Texts(OLD | {module: text}))
+    told = {FLAG: found.tracing, COMPILER: found.compiling, CONFIG_MODULE: found.config}[module]
+    assert told == Fact(None, why)
+
+
+def test_no_torch_and_compiled_torch() -> None:
+    found = facts(Texts({"numpy": ""}))
+    assert [fact.why for fact in (found.tracing, found.compiling, found.config)] == [
+        f"there is no {name}" for name in (FLAG, COMPILER, CONFIG_MODULE)
+    ]
+    compiled = facts(Texts(OLD, extensions=frozenset({FLAG})))
+    assert compiled.tracing == Fact(None, f"{FLAG} is compiled code")
+    assert compiled.compiling.scope is Scope.PROCESS
+
+
+def test_a_dynamo_that_is_not_there_leaves_the_flag_unknown() -> None:
+    texts = {name: text for name, text in OLD.items() if name != DYNAMO_MODULE}
+    assert facts(Texts(texts)).compiling == Fact(None, f"there is no {DYNAMO_MODULE}")
