@@ -89,10 +89,10 @@ def _telling(explanation: Explanation, width: int) -> list[Section]:
     if account.collisions:
         first = account.collisions[0]
         proofs = [Verbatim(label, text) for label, text in stacks(first, begin(account))]
-        picture = Verbatim("", timeline.draw(account, first, width - len(_INDENT)))
+        picture, legend = timeline.draw(account, first, width - len(_INDENT))
         found += [
             Section("The stacks that prove it, innermost first", tuple(proofs)),
-            Section("Round the collision", (picture, Words(timeline.legend(account, first)))),
+            Section("Round the collision", (Verbatim("", picture), Words(legend))),
         ]
     return found
 
@@ -123,9 +123,10 @@ _HEADERS = ("hypothesis", "standing", "what it says, and the evidence")
 def _watched(explanation: Explanation) -> list[Part]:
     logs = [account.log for account in explanation.accounts if account.log is not None]
     found = dict.fromkeys((each.state.value, each.where, each.how) for log in logs for each in log.watched)
+    if not found:
+        return []
     versions = ", ".join(dict.fromkeys(f"torch {log.torch}, Python {log.python}" for log in logs))
-    return (
-        [Words(f"In {versions}:"), Facts(tuple((state, f"{where}; {how}") for state, where, how in found))]
-        if found
-        else []
-    )
+    states = ", ".join(dict.fromkeys(state for state, _, _ in found))
+    places = "\n".join(f"{state}: {where} ({how})" for state, where, how in found)
+    said = f"{states}; in {counted(len(found), 'place')} of {versions}."
+    return [Words(said), Verbatim("Every place that was watched, and how", places, long=True)]

@@ -136,7 +136,7 @@ def whole(account: Account) -> Span:
     known = [event.t for event in account.log.events] if account.log is not None else []
     known += [each for window in account.windows for each in (window.start, window.end) if each is not None]
     known += [collision.at for collision in account.collisions]
-    start = begin(account)
+    start = min(known, default=begin(account))
     return Span(start, max([start + LEAST, *known]))
 
 
@@ -163,11 +163,15 @@ def met_by(collision: Collision) -> str:
 
 
 def lanes(account: Account, span: Span, collision: Collision | None) -> tuple[Lane, ...]:
-    """Every thread that did something in that time, in the order in which the trial's threads first did something."""
+    """Every thread that did something in that time.
+
+    First the two of the collision, then in the order in which the trial's threads first did something.
+    """
     bars = _bars(account, span, collision)
     marks = _marks(account, span, collision)
+    first = [] if collision is None else [collision.culprit, met_by(collision), collision.victim]
     order = list(account.log.threads) if account.log is not None else []
-    threads = dict.fromkeys([*order, *bars, *marks])
+    threads = dict.fromkeys([*first, *order, *bars, *marks])
     return tuple(
         Lane(
             thread,

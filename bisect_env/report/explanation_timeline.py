@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bisect_env.explanation.records import Account, Collision
+from bisect_env.report.bisection_words import counted
 from bisect_env.report.explanation_lanes import (
     MEANING,
     Kind,
-    Lane,
     Mark,
     Row,
     Sign,
@@ -16,7 +16,6 @@ from bisect_env.report.explanation_lanes import (
     around,
     instant,
     lanes,
-    met_by,
 )
 from bisect_env.report.explanation_words import begin, lasting, moment
 
@@ -39,13 +38,13 @@ NAME = 14
 """Most characters of a thread's name; of a longer one the end is kept, where its number stands."""
 KIND = max(map(len, Kind))
 MOST = 8
-"""Lanes: the collision's own and those that follow in the trial's order."""
+"""Lanes."""
 LEAST = 20
 """Columns of time, however narrow the terminal is."""
 
 
-def draw(account: Account, collision: Collision, width: int) -> str:
-    """The picture; :func:`legend` says what it means.
+def draw(account: Account, collision: Collision, width: int) -> tuple[str, str]:
+    """The picture, and a paragraph that says what its letters mean.
 
     Args:
         account: the trial.
@@ -54,39 +53,32 @@ def draw(account: Account, collision: Collision, width: int) -> str:
     """
     span = around(account, collision)
     every = lanes(account, span, collision)
-    chosen = _chosen(every, collision)
+    chosen = every[:MOST]
     names = {lane.thread: _name(lane.thread) for lane in chosen}
     left = max(map(len, names.values()), default=0) + KIND + 2
     columns = _Columns(span, max(LEAST, width - left), instant(collision))
-    lines = [" " * left + columns.ruler(), " " * left + columns.pointer()]
+    rows: list[tuple[str, str, str]] = []
     for lane in chosen:
-        titles = [names[lane.thread]] + [""] * len(lane.rows)
-        kinds: list[str] = [*([row.kind for row in lane.rows]), ""]
-        drawn = [*(_bars(row, columns) for row in lane.rows), _marks(lane.marks, columns)]
-        if not lane.marks:
-            kinds, drawn = kinds[:-1], drawn[:-1]
-        for title, kind, cells in zip(titles, kinds, drawn, strict=False):
-            lines.append(f"{title.ljust(left - KIND - 2)} {kind.ljust(KIND)} {''.join(cells)}".rstrip())
-    return "\n".join(lines)
-
-
-def legend(account: Account, collision: Collision) -> str:
-    """What letters and signs of that picture mean, in sentences to be wrapped."""
-    span = around(account, collision)
-    every = lanes(account, span, collision)
-    chosen = _chosen(every, collision)
-    kinds = dict.fromkeys(row.kind for kind in Kind for lane in chosen for row in lane.rows if row.kind is kind)
-    signs = dict.fromkeys(mark.sign for sign in SIGNS for lane in chosen for mark in lane.marks if mark.sign is sign)
-    bars = [bar for lane in chosen for row in lane.rows for bar in row.bars]
-    told = [*(f"{LETTERS[kind]} {MEANING[kind]}" for kind in kinds), *(f"{SIGNS[sign]} {sign}" for sign in signs)]
-    if any(bar.culprit for bar in bars):
-        told.append("# the window that was open when they met")
-    if any(bar.start < span.start or bar.end is None or bar.end > span.end for bar in bars):
-        told.append("< > goes on")
-    more = len(every) - len(chosen)
-    rest = f" {more} further thread{'s' if more > 1 else ''} did something in this time." if more else ""
+        drawn = [(str(row.kind), _bars(row, columns)) for row in lane.rows]
+        drawn += [("", _marks(lane.marks, columns))] if lane.marks else []
+        titles = [names[lane.thread]] + [""] * len(drawn)
+        rows += [(title, kind, cells) for title, (kind, cells) in zip(titles, drawn, strict=False)]
+    lines = [f"{title.ljust(left - KIND - 2)} {kind.ljust(KIND)} {cells}".rstrip() for title, kind, cells in rows]
+    picture = "\n".join([" " * left + columns.ruler(), " " * left + columns.pointer(), *lines])
     at = moment(instant(collision) - begin(account))
-    return f"{'; '.join(told)}. They met {at} after the first event.{rest}"
+    more = counted(len(every) - len(chosen), "further thread")
+    rest = f" {more} did something in this time." if len(every) > len(chosen) else ""
+    return picture, f"{_legend({kind for _, kind, _ in rows}, rows)}. They met {at} after the start.{rest}"
+
+
+def _legend(kinds: set[str], rows: Sequence[tuple[str, str, str]]) -> str:
+    """What stands in those rows."""
+    marks = "".join(cells for _, kind, cells in rows if not kind)
+    bars = "".join(cells for _, kind, cells in rows if kind)
+    told = [f"{LETTERS[kind]} {MEANING[kind]}" for kind in Kind if kind in kinds]
+    told += [f"{letter} {sign}" for sign, letter in SIGNS.items() if letter in marks]
+    told += ["# the window that was open when they met"] if "#" in bars else []
+    return "; ".join([*told, *(["< or > at an edge: it goes on"] if "<" in bars or ">" in bars else [])])
 
 
 class _Columns:
@@ -117,7 +109,7 @@ class _Columns:
         return " " * self.at + "v collision"
 
 
-def _bars(row: Row, columns: _Columns) -> list[str]:
+def _bars(row: Row, columns: _Columns) -> str:
     cells = columns.blank()
     span = columns.span
     for bar in sorted(row.bars, key=lambda bar: bar.culprit):
@@ -129,22 +121,15 @@ def _bars(row: Row, columns: _Columns) -> list[str]:
             cells[-1] = ">"
         if bar.culprit and first <= columns.at <= last:
             cells[columns.at] = "#"
-    return cells
+    return "".join(cells)
 
 
-def _marks(marks: Sequence[Mark], columns: _Columns) -> list[str]:
+def _marks(marks: Sequence[Mark], columns: _Columns) -> str:
     cells = columns.blank()
     order = list(SIGNS)
     for mark in sorted(marks, key=lambda mark: (mark.hit, -order.index(mark.sign))):
         cells[columns.of(mark.t)] = SIGNS[mark.sign]
-    return cells
-
-
-def _chosen(every: Sequence[Lane], collision: Collision) -> tuple[Lane, ...]:
-    own = [lane for lane in every if lane.thread in (collision.culprit, met_by(collision), collision.victim)]
-    rest = [lane for lane in every if lane not in own]
-    kept = [*own, *rest[: MOST - len(own)]]
-    return tuple(lane for lane in every if lane in kept)
+    return "".join(cells)
 
 
 def _name(thread: str) -> str:

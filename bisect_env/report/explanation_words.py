@@ -81,7 +81,7 @@ def headline(explanation: Explanation) -> str:
     alike = sum(
         bool(each.collisions) and each.collisions[0].mechanism is first.mechanism for each in others(explanation)
     )
-    went = "" if alike + 1 == explanation.failed else f"; {explanation.failed} went wrong"
+    went = "" if explanation.failed <= alike + 1 else f"; {explanation.failed} went wrong"
     return f"{cell}: {first.mechanism}, seen in {alike + 1} of {witnessed}{went}. {capital(told(first))}."
 
 
@@ -129,14 +129,14 @@ def stacks(collision: Collision, start: float) -> tuple[tuple[str, str], ...]:
 
 
 def begin(account: Account) -> float:
-    """Unix time that moments of a trial are counted from: its log's first event."""
+    """Unix time that moments of a trial are counted from, in its sentences too: the witness's start."""
     if account.log is not None:
-        return account.log.events[0].t if account.log.events else account.log.started
+        return min([account.log.started, *(event.t for event in account.log.events[:1])])
     return min([window.start for window in account.windows] + [each.at for each in account.collisions], default=0.0)
 
 
 def moment(seconds: float) -> str:
-    """A time after the first event, to the tenth of a millisecond: ``1.2345 s``."""
+    """A time after the start, to the tenth of a millisecond: ``1.2345 s``."""
     return f"{seconds:.4f} s"
 
 

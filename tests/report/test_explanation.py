@@ -57,8 +57,8 @@ def test_both_stacks_are_shown_innermost_first() -> None:
     assert (
         culprit < text.index("compile_race.py:212 compile_new") < victim < text.index("compile_race.py:188 call_warm")
     )
-    assert "Thread worker-0 set fx-tracing (True) at 1.5186 s" in text
-    assert "Thread worker-1 read fx-tracing (True) at 1.5281 s" in text
+    assert "Thread worker-0 set fx-tracing (True) at 1.9186 s" in text
+    assert "Thread worker-1 read fx-tracing (True) at 1.9281 s" in text
 
 
 def test_a_thread_that_met_it_for_the_victim_is_named() -> None:

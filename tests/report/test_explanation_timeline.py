@@ -21,15 +21,15 @@ each_account = pytest.mark.parametrize("account", EVERY, ids=["raced", "stuck", 
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_it_fits_and_is_plain(account: Account, width: int) -> None:
     (collision,) = account.collisions
-    drawn = timeline.draw(account, collision, width)
-    assert drawn.isascii() and timeline.legend(account, collision).isascii()
+    drawn, legend = timeline.draw(account, collision, width)
+    assert drawn.isascii() and legend.isascii()
     assert max(map(len, drawn.splitlines())) <= width
     assert any(line.startswith(collision.culprit) for line in drawn.splitlines())
 
 
 def test_culprit_and_victim_meet_in_one_column() -> None:
     (collision,) = raced().collisions
-    lines = timeline.draw(raced(), collision, 80).splitlines()
+    lines = timeline.draw(raced(), collision, 80)[0].splitlines()
     (pointer,) = [line for line in lines if "collision" in line]
     at = pointer.index("v")
     (flag,) = [line for line in lines if "#" in line]
@@ -46,14 +46,14 @@ def test_culprit_and_victim_meet_in_one_column() -> None:
 
 def test_what_goes_on_is_marked_so() -> None:
     account = stuck()
-    lines = timeline.draw(account, account.collisions[0], 80).splitlines()
+    lines = timeline.draw(account, account.collisions[0], 80)[0].splitlines()
     assert next(line for line in lines if line.startswith("worker-0")).endswith(">")
-    assert "< > goes on" in timeline.legend(account, account.collisions[0])
+    assert "< or > at an edge: it goes on" in timeline.draw(account, account.collisions[0], 80)[1]
 
 
 def test_the_legend_has_what_is_drawn_and_nothing_else() -> None:
     account = eager()
-    said = timeline.legend(account, account.collisions[0])
+    said = timeline.draw(account, account.collisions[0], 80)[1]
     assert "I is_compiling() is true" in said and "E the call ran eagerly" in said
     assert "holds the compile lock" not in said and "failed" not in said
 
@@ -88,9 +88,9 @@ def test_many_threads_leave_room_for_the_two_of_the_collision() -> None:
         windows=(*more, *base.windows),
         log=log((*more, *base.windows), *base.log.events, threads=(*names, "worker-0", "worker-1")),
     )
-    drawn = timeline.draw(account, account.collisions[0], 80)
+    drawn = timeline.draw(account, account.collisions[0], 80)[0]
     assert "worker-0" in drawn and "worker-1" in drawn and "other-0" in drawn and "other-19" not in drawn
-    assert "15 further threads did something" in timeline.legend(account, account.collisions[0])
+    assert "15 further threads did something" in timeline.draw(account, account.collisions[0], 80)[1]
 
 
 def test_names_that_are_long_or_foreign_keep_their_end() -> None:
@@ -105,7 +105,7 @@ def test_names_that_are_long_or_foreign_keep_their_end() -> None:
     (collision,) = account.collisions
     assert collision.window is not None
     account = replace(account, collisions=(replace(collision, window=replace(collision.window, thread=name)),))
-    assert "..ad-number-12" in timeline.draw(account, account.collisions[0], 80)
+    assert "..ad-number-12" in timeline.draw(account, account.collisions[0], 80)[0]
 
 
 times = st.floats(0, 5, allow_nan=False)
@@ -127,7 +127,7 @@ def test_whatever_was_open_the_picture_holds(opened: list[tuple[State, str, floa
     (collision,) = account.collisions
     span = around(account, collision)
     assert span.start <= instant(collision) <= span.end
-    lines = timeline.draw(account, collision, width).splitlines()
+    lines = timeline.draw(account, collision, width)[0].splitlines()
     assert max(map(len, lines)) <= max(width, 14 + 9 + 2 + timeline.LEAST)
     found = lanes(account, span, collision)
     assert len({lane.thread for lane in found}) == len(found)

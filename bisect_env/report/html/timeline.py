@@ -116,16 +116,16 @@ def near(account: Account, collision: Collision, name: str) -> Picture:
     """The time round a collision; moments count from it. ``name`` tells drawings of one page apart."""
     span = around(account, collision)
     when = moment(instant(collision) - begin(account))
-    text = f"{lasting(span.end - span.start)} round the collision, {when} after the first event"
+    text = f"{lasting(span.end - span.start)} round the collision, {when} after the start"
     return _picture(account, collision, span, instant(collision), f"near-{name}", text, None)
 
 
 def entire(account: Account, collision: Collision | None, name: str) -> Picture:
-    """The whole trial; moments count from its first event. What :func:`near` shows is framed."""
+    """The whole trial; moments count from the witness's start. What :func:`near` shows is framed."""
     span = whole(account)
     part = around(account, collision) if collision is not None else None
     text = f"The whole trial, {lasting(span.end - span.start)}"
-    return _picture(account, collision, span, span.start, f"whole-{name}", text, part)
+    return _picture(account, collision, span, begin(account), f"whole-{name}", text, part)
 
 
 def legend(pictures: Sequence[Picture]) -> tuple[tuple[tuple[Kind, str], ...], tuple[Sign, ...]]:
@@ -140,10 +140,8 @@ def _picture(
 ) -> Picture:
     scale = _Scale(span)
     every = lanes(account, span, collision)
-    own = {collision.culprit, met_by(collision), collision.victim} if collision is not None else set()
-    first = [lane for lane in every if lane.thread in own]
-    kept = [*first, *[lane for lane in every if lane.thread not in own][: LANES - len(first)]]
-    drawn, apart = _merged([lane for lane in every if lane in kept], scale.length)
+    kept = every[:LANES]
+    drawn, apart = _merged(kept, scale.length)
     bands, y = [], TOP
     for lane in drawn:
         band, y = _band(lane, y, scale, zero)
