@@ -85,6 +85,8 @@ class Clock:
 
 def took(seconds: float) -> str:
     """A short time: ``0.1 ms``, ``23 ms``, ``1.4 s``."""
+    if seconds < 0.00005:
+        return "less than 0.1 ms"
     if seconds < 0.0095:
         return f"{1000 * seconds:.1f} ms"
     return f"{1000 * seconds:.0f} ms" if seconds < 0.9995 else f"{seconds:.1f} s"
@@ -118,7 +120,8 @@ def _collision(seen: Seen, clock: Clock, each: Collision, trial: TrialRecord) ->
         stuck = seen.stuck_at(State.TRACING, each.met.t)
         assert stuck is not None, "it was found by it"
         told.append(_sticking(clock, stuck))
-        told.append(f"{_read(clock, each, took(each.met.t - stuck.put_back.t) + ' after it was put back')}{_end(each)}")
+        later = f"{took(each.met.t - stuck.put_back.t)} after it was put back"
+        told.append(f"Thread {_read(clock, each, later)}{_end(each)}")
         return told
     window = each.window
     compile_ = seen.own(State.COMPILE, window.thread, each.met.t)
@@ -231,11 +234,16 @@ def _hang(seen: Seen, clock: Clock, each: Collision, trial: TrialRecord) -> list
     told = []
     for one in circle or waiting:
         where = place(one.since.stack)
-        told.append(
-            f"Thread {one.thread} has waited for {one.why}, which {one.on} has, since {clock.at(one.since.t)}"
-            f"{f' in {where}' if where else ''}; {one.on} has had it since {clock.at(one.window.start)}"
-            f"{f' from {place(one.window.opened.stack)}' if one.window.opened.stack else ''}."
-        )
+        since = f"since {clock.at(one.since.t)}{f' in {where}' if where else ''}"
+        other = place(one.window.opened.stack)
+        its = f"since {clock.at(one.window.start)}{f' from {other}' if other else ''}"
+        if one.window.state is State.LOCK:
+            told.append(f"Thread {one.thread} waited for the compile lock {since}; {one.on} held it {its}.")
+        else:
+            told.append(
+                f"Thread {one.thread}, of which nothing was seen {since}, waited for autograd's thread {one.on}, which"
+                f" was in a backward {its}."
+            )
     kind = f" ({trial.hang_kind})" if trial.hang_kind else ""
     if circle:
         told.append(f"So each waits for the other, and {each.consequence}{kind}.")
