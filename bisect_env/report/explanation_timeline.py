@@ -65,10 +65,11 @@ def draw(account: Account, collision: Collision, width: int) -> tuple[str, str]:
         rows += [(title, kind, cells) for title, (kind, cells) in zip(titles, drawn, strict=False)]
     lines = [f"{title.ljust(left - KIND - 2)} {kind.ljust(KIND)} {cells}".rstrip() for title, kind, cells in rows]
     picture = "\n".join([" " * left + columns.ruler(), " " * left + columns.pointer(), *lines])
+    met = "They met" if collision.culprit else "It happened"
     at = moment(instant(collision) - begin(account))
     more = counted(len(every) - len(chosen), "further thread")
     rest = f" {more} did something in this time." if len(every) > len(chosen) else ""
-    return picture, f"{_legend({kind for _, kind, _ in rows}, rows)}. They met {at} after the start.{rest}"
+    return picture, f"{_legend({kind for _, kind, _ in rows}, rows)}. {met} {at} after the start.{rest}"
 
 
 def _legend(kinds: set[str], rows: Sequence[tuple[str, str, str]]) -> str:

@@ -124,7 +124,7 @@ def entire(account: Account, collision: Collision | None, name: str) -> Picture:
     """The whole trial; moments count from the witness's start. What :func:`near` shows is framed."""
     span = whole(account)
     part = around(account, collision) if collision is not None else None
-    text = f"The whole trial, {lasting(span.end - span.start)}"
+    text = f"All that the witness saw, {lasting(span.end - span.start)}"
     return _picture(account, collision, span, begin(account), f"whole-{name}", text, part)
 
 
@@ -154,7 +154,7 @@ def _picture(
     if any(bar.count > 1 for lane in drawn for row in lane.rows for bar in row.bars):
         said.append(f"Fainter bars stand for several that lie closer together than {lasting(apart)}.")
     if any(mark.count > 1 for lane in drawn for mark in lane.marks):
-        said.append(f"So may marks for what came within {lasting(apart)}.")
+        said.append(f"A mark may stand for several within {lasting(apart)}.")
     at = scale.place(instant(collision)) if collision is not None else None
     joint = _joint(bands, met_by(collision), at) if collision is not None and at is not None else None
     shown = [lane.thread for lane in drawn]
@@ -219,12 +219,18 @@ def _joined(bars: Iterable[Bar], apart: float) -> list[Bar]:
     found: list[Bar] = []
     for bar in sorted(bars, key=lambda bar: bar.start):
         last = found[-1] if found else None
-        short = bar.end is not None and bar.end - bar.start < apart
-        if last is None or last.end is None or bar.culprit or last.culprit or not short or bar.start - last.end > apart:
+        if last is None or last.culprit or bar.culprit or not _short(last, apart) or not _short(bar, apart):
             found.append(bar)
-        elif bar.end is not None:
+        elif bar.end is None or last.end is None or bar.start - last.end > apart:
+            found.append(bar)
+        else:
             found[-1] = replace(last, end=max(last.end, bar.end), count=last.count + bar.count)
     return found
+
+
+def _short(bar: Bar, apart: float) -> bool:
+    """Whether it may become one with others: a long one stands for itself."""
+    return bar.count > 1 or (bar.end is not None and bar.end - bar.start < apart)
 
 
 def _gathered(marks: Iterable[Mark], apart: float) -> list[Mark]:
