@@ -217,6 +217,8 @@ class Use:
     path: str
     line: int
     text: str
+    through: str = ""
+    """The function that does nothing but store or read it, where the line calls that one."""
 
 
 @dataclass(frozen=True)
