@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from bisect_env.explanation.records import Explanation, Hypothesis
+from bisect_env.explanation.records import Account, Explanation, Hypothesis
 from bisect_env.report import explanation_timeline as timeline
 from bisect_env.report import pieces
 from bisect_env.report.bisection_words import counted
@@ -45,7 +45,7 @@ def report(explanation: Explanation, fmt: str = "text", width: int = 100) -> str
             "The other witnessed trials", (Facts(tuple((each.trial, line(each)) for each in others(explanation))),)
         ),
         *background(explanation),
-        Section("Go on", (Verbatim("", commands(explanation), "sh"),)),
+        Section("Go on", (Verbatim("", _commands(explanation), "sh"),)),
     ]
     return pieces.markdown(found) if fmt == "markdown" else pieces.text(found, width)
 
@@ -70,11 +70,15 @@ def effort(explanation: Explanation) -> tuple[tuple[str, str], ...]:
     )
 
 
-def commands(explanation: Explanation) -> str:
-    """Command lines that go on from here."""
-    account, cell = primary(explanation), explanation.cell
-    show = f"bisect-env show {account.trial}  # everything about the trial that is told here" if account else ""
-    return "\n".join(filter(None, (show, f"bisect-env explain {cell} --html explanation.html  # with the picture")))
+def show(account: Account) -> str:
+    """The command line that prints everything about a trial."""
+    return f"bisect-env show {account.trial}  # everything about the trial that is told here"
+
+
+def _commands(explanation: Explanation) -> str:
+    account = primary(explanation)
+    draw = f"bisect-env explain {explanation.cell} --html explanation.html  # with the trial drawn"
+    return "\n".join([*([show(account)] if account is not None else []), draw])
 
 
 def _head(explanation: Explanation) -> list[Part]:

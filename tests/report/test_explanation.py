@@ -114,7 +114,7 @@ def test_it_says_how_to_go_on() -> None:
     text = report.report(explanation())
     assert text.rstrip().splitlines()[-2:] == [
         "    bisect-env show 3f2a91c0  # everything about the trial that is told here",
-        "    bisect-env explain torch-2.11.0_transformers-5.8.1_hot --html explanation.html  # with the picture",
+        "    bisect-env explain torch-2.11.0_transformers-5.8.1_hot --html explanation.html  # with the trial drawn",
     ]
 
 

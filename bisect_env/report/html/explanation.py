@@ -50,7 +50,7 @@ def page(explanation: Explanation) -> str:
     account, rest = primary(explanation), others(explanation)
     tone, answer = _answer(account)
     unwatched = Section("Could not be watched", (Points(unknown(explanation)),))
-    commands = Section("Go on", (Verbatim("", words.commands(explanation), "sh"),))
+    commands = Section("Go on", (Verbatim("", "" if account is None else words.show(account), "sh"),))
     return paper.write(
         "explanation.html",
         title=f"Why {explanation.cell} fails",

@@ -218,19 +218,18 @@ def _joined(bars: Iterable[Bar], apart: float) -> list[Bar]:
     """Short bars that follow each other closely as one; never the window of the collision."""
     found: list[Bar] = []
     for bar in sorted(bars, key=lambda bar: bar.start):
-        last = found[-1] if found else None
-        if last is None or last.culprit or bar.culprit or not _short(last, apart) or not _short(bar, apart):
-            found.append(bar)
-        elif bar.end is None or last.end is None or bar.start - last.end > apart:
-            found.append(bar)
-        else:
+        last = found[-1] if found else bar
+        close = last is not bar and _short(last, apart) and _short(bar, apart)
+        if close and last.end is not None and bar.end is not None and bar.start - last.end <= apart:
             found[-1] = replace(last, end=max(last.end, bar.end), count=last.count + bar.count)
+        else:
+            found.append(bar)
     return found
 
 
 def _short(bar: Bar, apart: float) -> bool:
     """Whether it may become one with others: a long one stands for itself."""
-    return bar.count > 1 or (bar.end is not None and bar.end - bar.start < apart)
+    return not bar.culprit and (bar.count > 1 or (bar.end is not None and bar.end - bar.start < apart))
 
 
 def _gathered(marks: Iterable[Mark], apart: float) -> list[Mark]:
