@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from bisect_env.inspection.bindings import Bound, Table, absolute, last_name, table_of
+from bisect_env.inspection.bindings import Bound, Table, absolute, last_name, own_nodes, table_of
 
 
 def exported(tree: ast.Module) -> tuple[str, ...] | None:
     """``__all__`` with its literal additions (``+=``, ``append``, ``extend``); None without one."""
     names: list[str] | None = None
-    for node in ast.walk(tree):
+    for node in own_nodes(tree):
         value: ast.expr | None = None
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and any(
             _is(target, "__all__") for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
@@ -45,8 +45,8 @@ def lazy_names(tree: ast.Module, module: str, package: bool, table: Table) -> Ma
             for one in bindings:
                 if one.bound is Bound.IMPORT and one.attribute:
                     found.setdefault(name, []).append((one.module, one.attribute))
-    if getter is not None or any(_makes_lazy(node) for node in ast.walk(tree)):
-        for key, value in _items(tree):
+    if getter is not None or any(_makes_lazy(node) for node in own_nodes(tree)):
+        for key, value in _items((*own_nodes(tree), *(ast.walk(getter) if getter else ()))):
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
                 where, _, attribute = value.value.partition(":")
                 add(key, where, attribute or key)
@@ -71,9 +71,9 @@ def _makes_lazy(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and ("lazy" in last_name(node).lower() or last_name(node) == "attach")
 
 
-def _items(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+def _items(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
     """Literal keys and values of dictionaries, ``d["key"] = value`` and ``d["key"].extend(value)``."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Dict):
             for key, value in zip(node.keys, node.values, strict=True):
                 if isinstance(key, ast.Constant) and isinstance(key.value, str):

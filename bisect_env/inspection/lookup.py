@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from bisect_env.inspection import meanings as why
@@ -62,6 +62,7 @@ class Lookup:
         self._held: dict[str, Held] = {}
         self._kept: dict[object, tuple[Meaning, ...]] = {}
         self._orders: dict[Class, tuple[Meaning, ...]] = {}
+        self._stores: dict[Class, Mapping[str, Sequence[tuple[ast.expr, ast.FunctionDef]]]] = {}
         self._busy: set[object] = set()
         self._cut = False
 
@@ -345,14 +346,16 @@ class Lookup:
             return (Outside(f"object.{name}"),)
         return (Unknown(why.ATTRIBUTE),)
 
-    def stored(self, cls: Class) -> dict[str, int]:
-        """Attributes that a class's own methods assign to ``self``, with the line of the first."""
-        found: dict[str, int] = {}
-        for method in cls.node.body:
-            if isinstance(method, ast.FunctionDef):
-                for name, value in _stores(method):
-                    found.setdefault(name, getattr(value, "lineno", method.lineno))
-        return found
+    def stored(self, cls: Class) -> Mapping[str, Sequence[tuple[ast.expr, ast.FunctionDef]]]:
+        """What a class's own methods assign to attributes of ``self``: the expressions, and the methods."""
+        if cls not in self._stores:
+            found: dict[str, list[tuple[ast.expr, ast.FunctionDef]]] = {}
+            for method in cls.node.body:
+                if isinstance(method, ast.FunctionDef) and method.args.args:
+                    for name, value in _stores(method):
+                        found.setdefault(name, []).append((value, method))
+            self._stores[cls] = found
+        return self._stores[cls]
 
     def _stored(self, owner: Class, name: str) -> tuple[Meaning, ...]:
         """What methods assign to ``self.name``."""
@@ -361,12 +364,13 @@ class Lookup:
     def _find_stored(self, owner: Class, name: str) -> tuple[Meaning, ...]:
         found: list[Meaning] = []
         for cls in self.order(owner):
-            for method in cls.node.body if isinstance(cls, Class) and not cls.scope.root else ():
-                if isinstance(method, ast.FunctionDef) and isinstance(cls, Class):
-                    values = [one for target, one in _stores(method) if target == name]
-                    function = Function(cls.module, f"{cls.qualname}.{method.name}", method.lineno, method, cls)
-                    for value in values:
-                        found.extend(self.evaluate(value, self.scope_of(function)))
+            for value, method in self.stored(cls).get(name, ()) if isinstance(cls, Class) else ():
+                assert isinstance(cls, Class)
+                qualname = f"{cls.qualname}.{method.name}"
+                function = cls.scope.root or Function(cls.module, qualname, method.lineno, method, cls)
+                table = cls.scope.parsed.table_of(method, method=True)
+                scope = Scope(cls.scope.parsed, (table, *cls.scope.tables), function, cls)
+                found.extend(self.evaluate(value, scope))
         known = [one for one in found if one != Unknown(why.RUNTIME)]
         return unique(known or found)
 
@@ -435,10 +439,11 @@ def _alike(module: str, name: str) -> bool:
 
 
 def _stores(method: ast.FunctionDef) -> Iterable[tuple[str, ast.expr]]:
-    first = method.args.args[0].arg if method.args.args else ""
+    """Attributes of its first parameter that a method assigns, with what (None where only a type is written)."""
+    first = method.args.args[0].arg
     for node in own_nodes(method):
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
         for target in targets:
             if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == first:
-                yield target.attr, value or ast.Constant(None)
+                yield target.attr, value or ast.copy_location(ast.Constant(None), node)

@@ -142,9 +142,9 @@ def _bare(lookup: Lookup, of: Meaning, name: str) -> tuple[str, str, int] | None
     for cls in lookup.order(of) if isinstance(of, Class) else ():
         if isinstance(cls, Class):
             bindings = cls.scope.parsed.table_of(cls.node).names.get(name, ())
-            line = bindings[-1].line if bindings else lookup.stored(cls).get(name)
-            if line:
-                return cls.module, f"{cls.qualname}.{name}", line
+            lines = [one.line for one in bindings] or [one.lineno for one, _ in lookup.stored(cls).get(name, ())]
+            if lines:
+                return cls.module, f"{cls.qualname}.{name}", lines[0]
     return None
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import gc
 import io
 import re
 import tokenize
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -93,9 +95,7 @@ def _parsed(same: _Same, module: str) -> Parsed | None:
         return None
     error = ""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes are the library's business
-            tree = ast.parse(source.text)
+        tree = _tree(source.text)
     except (SyntaxError, ValueError, RecursionError) as problem:
         tree, error = ast.Module(body=[], type_ignores=[]), f"{type(problem).__name__}: {problem}"
     table = table_of(tree.body, module, source.package)
@@ -103,6 +103,27 @@ def _parsed(same: _Same, module: str) -> Parsed | None:
     public = exported(tree) if "__all__" in source.text else None
     lazy = lazy_names(tree, module, source.package, table) if _LAZY.search(source.text) else {}
     return Parsed(source, tree, table, public, lazy, error)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Python's search for garbage in cycles put off: trees are all live objects, and going through them again and again
+    while they grow takes longer than to parse them.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+@undisturbed()
+def _tree(text: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # invalid escapes are the library's business
+        return ast.parse(text)
 
 
 def code_lines(text: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from bisect_env.inspection.calls import Edge, calls_of
 from bisect_env.inspection.lookup import Lookup
 from bisect_env.inspection.meanings import Class, Function, Meaning, Module, Outside
 from bisect_env.inspection.names import locate
-from bisect_env.inspection.parsed import code_lines
+from bisect_env.inspection.parsed import code_lines, undisturbed
 from bisect_env.inspection.records import Call, Hit, NotFound, Scan, Sources, Step, Unresolved
 
 MOST = 4000
@@ -30,6 +30,7 @@ class _Reached:
     observed: bool = False
 
 
+@undisturbed()
 def scan(
     sources: Sources,
     dotted: str,

@@ -125,9 +125,9 @@ def _of_class(lookup: Lookup, owner: Class, wanted: re.Pattern[str] | None) -> t
                 if public or wanted:
                     binding = next(iter(table.winners(name)), bindings[-1])
                     entries[name] = _attribute(table, name, binding, public, home)
-        for name, line in lookup.stored(cls).items():
+        for name, stored in lookup.stored(cls).items():
             if name not in entries and (wanted.search(name) if wanted else not name.startswith("_")):
-                entries[name] = Entry(name, "value", "", line, not name.startswith("_"), origin=home)
+                entries[name] = Entry(name, "value", "", stored[0][0].lineno, not name.startswith("_"), origin=home)
     return tuple(entries.values())
 
 

@@ -10,13 +10,14 @@ from bisect_env.inspection.lookup import Lookup
 from bisect_env.inspection.meanings import Class, Outside, Value
 from bisect_env.inspection.mentions import Mention, State, accessors, mentions
 from bisect_env.inspection.names import Located, locate
-from bisect_env.inspection.parsed import Parsed
+from bisect_env.inspection.parsed import Parsed, undisturbed
 from bisect_env.inspection.records import Held, Scope, Sources, Use, Uses
 
 _THREAD = {"threading.local", "_thread._local"}
 _CONTEXT = {"contextvars.ContextVar"}
 
 
+@undisturbed()
 def uses(sources: Sources, dotted: str, distribution: str, within: Sequence[str] | None = None) -> Uses:
     """Stores and reads of a module-level name.
 
