@@ -176,7 +176,7 @@ class Ranged(io.RawIOBase):
                 list(pool.map(self._fetch, holes))
 
     def _fetch(self, span: Span | None) -> int:
-        """Fetch a part, the file's end for None; gives the size of the whole. A torn answer is asked for again, once."""
+        """Fetch a part, the file's end for None; gives the size of the whole. A torn answer is asked for once more."""
         for last in (False, True):
             try:
                 start, data, size = self._ask(span)
@@ -224,7 +224,9 @@ class Ranged(io.RawIOBase):
 
     def _check(self, answer: requests.Response) -> None:
         """Raises OSError for an answer that is no part and not the whole either."""
-        if answer.status_code == requests.codes.requested_range_not_satisfiable and self._told is not None:
+        if answer.status_code == requests.codes.requested_range_not_satisfiable:
+            if self._told is None:
+                raise NoRanges("the server knows no questions for the end of a file")
             raise OSError(f"it does not have the {self._told} bytes that the index tells of")
         if answer.status_code in (requests.codes.unauthorized, requests.codes.forbidden):
             raise PermissionError(f"the credentials were refused (HTTP {answer.status_code})")

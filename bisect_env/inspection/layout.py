@@ -133,7 +133,7 @@ class Modules:
 
     def _has_modules(self, folder: str, levels: int) -> bool:
         inside = self._look(folder)
-        if any(file.endswith(".py") or _TAGGED.fullmatch(file) for file in inside.files):
+        if any(file.endswith((".py", ".pyc")) or _TAGGED.fullmatch(file) for file in inside.files):
             return True
         below = (name for name in inside.folders if name.isidentifier() and name != "__pycache__")
         return levels > 0 and any(self._has_modules(_join(folder, name), levels - 1) for name in below)

@@ -131,6 +131,8 @@ class Remote:
                     total.update(chunk)
                     size += len(chunk)
                     self._check_size(named, size)
+        except requests.exceptions.ChunkedEncodingError as error:
+            raise OSError(f"it came cut off, after {size} bytes") from error
         except requests.RequestException as error:
             raise OSError(f"the server {what_happened(error)}") from error
         self._traffic.heard(size)

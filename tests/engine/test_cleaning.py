@@ -6,7 +6,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from bisect_env.engine.cleaning import bundles, remove, survey
+from bisect_env.engine.cleaning import bundles, remove, survey, without_a_run
 from bisect_env.store.ids import new_trial_id
 
 
@@ -56,3 +56,16 @@ def test_a_trial_that_runs_is_in_use(tmp_path: Path) -> None:
     ours = new_trial_id()
     (tmp_path / "trials" / ours).mkdir(parents=True)
     assert [item.used for item in survey(tmp_path, (), (ours,))] == [True]
+
+
+def test_what_was_read_of_an_index_goes_and_a_folder_of_the_users_stays(tmp_path: Path) -> None:
+    key = "0" * 64
+    theirs = ("inspected/mine.txt", "inspected/wheels/mine/0-3-9-00000000", "inspected/pages/mine.json")
+    for name in (f"inspected/wheels/{key}/0-3-9-00000000", f"inspected/pages/{key}.json", *theirs):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("xyz")
+    (item,) = without_a_run(tmp_path)
+    assert (item.kind, item.own_bytes, item.used) == ("read", 6, False)
+    assert remove(item, tmp_path) == 6
+    assert all((tmp_path / name).exists() for name in theirs)
+    assert not (tmp_path / "inspected" / "wheels" / key).exists() and without_a_run(tmp_path) == ()

@@ -7,10 +7,12 @@ import html
 import io
 import json
 import os
+import re
 import socket
 import ssl
 import struct
 import threading
+import time
 import zipfile
 from dataclasses import dataclass
 from hashlib import sha256
@@ -61,6 +63,10 @@ class Index:
     connections is a stopped one, or :func:`refusing_url`. ``credentials`` is ``(user, password)``; ``status``
     is answered to every request when it is set (403, 503, ...). ``requests`` lists what was asked, in order.
     With ``tls`` it is an HTTPS proxy as well, which answers in the place of whatever host is asked for.
+
+    With ``parts`` it serves parts of files; the next ``cuts`` answers with a file, or with a part of one, break off in
+    their middle; ``lie`` is added to the sizes that JSON pages tell; with ``pause`` a file comes in pieces of 64 KiB and
+    so many seconds between them. ``sent`` has the bytes of each of these answers.
     """
 
     def __init__(
@@ -77,6 +83,9 @@ class Index:
         self.credentials = credentials
         self.mode: Mode = "serves"
         self.status: int | None = None
+        self.parts, self.cuts, self.lie = False, 0, 0
+        self.pause = 0.0
+        self.sent: list[int] = []
         self.requests: list[tuple[str, str]] = []
         self.uploads: list[Upload] = []
         self.stopping = threading.Event()
@@ -235,12 +244,27 @@ class _Handler(BaseHTTPRequestHandler):
         name = unquote(name)
         for upload in index.uploads:
             if upload.path.name == name:
-                self._send(200, upload.path.read_bytes(), "application/octet-stream")
+                self._content(index, upload.path.read_bytes())
                 return
             if f"{upload.path.name}.metadata" == name and upload.metadata is not None:
                 self._send(200, upload.metadata, "application/octet-stream")
                 return
         self._send(404, b"", "text/plain")
+
+    def _content(self, index: Index, data: bytes) -> None:
+        asked = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
+        if not index.parts or asked is None:
+            self._send(200, data, "application/octet-stream")
+            return
+        size = len(data)
+        start = int(asked[1]) if asked[1] else max(0, size - int(asked[2]))
+        end = min(size, int(asked[2]) + 1) if asked[1] else size
+        if start >= end:
+            self._send(416, b"", "text/plain")
+            return
+        self._send(
+            206, data[start:end], "application/octet-stream", {"Content-Range": f"bytes {start}-{end - 1}/{size}"}
+        )
 
     def _send(self, status: int, body: bytes, kind: str, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)
@@ -251,8 +275,19 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in (headers or {}).items():
             self.send_header(name, value)
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+        if self.command == "HEAD":
+            return
+        index = self.server.index  # type: ignore[attr-defined]
+        if kind == "application/octet-stream":
+            if index.cuts:
+                index.cuts -= 1
+                body, self.close_connection = body[: len(body) // 2], True
+            index.sent.append(len(body))
+            while index.pause and body:
+                self.wfile.write(body[:65536])
+                body = body[65536:]
+                time.sleep(index.pause)
+        self.wfile.write(body)
 
 
 def _json_page(index: Index, project: str, uploads: list[Upload]) -> bytes:
@@ -262,7 +297,7 @@ def _json_page(index: Index, project: str, uploads: list[Upload]) -> bytes:
             "filename": upload.path.name,
             "url": f"{index.prefix}/files/{upload.path.name}",
             "hashes": {"sha256": upload.digest},
-            "size": upload.path.stat().st_size,
+            "size": upload.path.stat().st_size + index.lie,
             "yanked": upload.yanked,
         }
         if upload.metadata is not None:
