@@ -65,8 +65,8 @@ class Index:
     With ``tls`` it is an HTTPS proxy as well, which answers in the place of whatever host is asked for.
 
     With ``parts`` it serves parts of files; the next ``cuts`` answers with a file, or with a part of one, break off in
-    their middle; ``lie`` is added to the sizes that JSON pages tell; with ``pause`` a file comes in pieces of 64 KiB and
-    so many seconds between them. ``sent`` has the bytes of each of these answers.
+    their middle; ``lie`` is added to the sizes that JSON pages tell; with ``pause`` a file comes in pieces of 64 KiB,
+    so many seconds apart. ``sent`` has the bytes of each of these answers.
     """
 
     def __init__(
