@@ -15,8 +15,10 @@ from bisect_env.report.explanation_words import (
     headline,
     ledger,
     line,
+    noun,
     others,
     primary,
+    proofs,
     stacks,
     unknown,
 )
@@ -92,11 +94,11 @@ def _telling(explanation: Explanation, width: int) -> list[Section]:
     found = [Section(f"Trial {account.trial}, {account.outcome}", (Points(account.sentences),))]
     if account.collisions:
         first = account.collisions[0]
-        proofs = [Verbatim(label, text) for label, text in stacks(first, begin(account))]
+        found_in = [Verbatim(label, text) for label, text in stacks(first, begin(account))]
         picture, legend = timeline.draw(account, first, width - len(_INDENT))
         found += [
-            Section("The stacks that prove it, innermost first", tuple(proofs)),
-            Section("Round the collision", (Verbatim("", picture), Words(legend))),
+            Section(proofs(first), tuple(found_in)),
+            Section(f"Round the {noun(first)}", (Verbatim("", picture), Words(legend))),
         ]
     return found
 

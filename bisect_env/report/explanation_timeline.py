@@ -17,7 +17,7 @@ from bisect_env.report.explanation_lanes import (
     instant,
     lanes,
 )
-from bisect_env.report.explanation_words import begin, lasting, moment
+from bisect_env.report.explanation_words import begin, lasting, moment, noun
 
 LETTERS = {
     Kind.BACKWARD: "B",
@@ -56,7 +56,7 @@ def draw(account: Account, collision: Collision, width: int) -> tuple[str, str]:
     chosen = every[:MOST]
     names = {lane.thread: _name(lane.thread) for lane in chosen}
     left = max(map(len, names.values()), default=0) + KIND + 2
-    columns = _Columns(span, max(LEAST, width - left), instant(collision))
+    columns = _Columns(span, max(LEAST, width - left), collision)
     rows: list[tuple[str, str, str]] = []
     for lane in chosen:
         drawn = [(str(row.kind), _bars(row, columns)) for row in lane.rows]
@@ -85,9 +85,10 @@ def _legend(kinds: set[str], rows: Sequence[tuple[str, str, str]]) -> str:
 class _Columns:
     """Moments to columns."""
 
-    def __init__(self, span: Span, count: int, instant: float) -> None:
-        self.span, self.count, self.instant = span, count, instant
-        self.at = self.of(instant)
+    def __init__(self, span: Span, count: int, collision: Collision) -> None:
+        self.span, self.count, self.name = span, count, noun(collision)
+        self.instant = instant(collision)
+        self.at = self.of(self.instant)
 
     def of(self, t: float) -> int:
         """The column of a moment; before and after the picture, its first and its last."""
@@ -105,9 +106,9 @@ class _Columns:
 
     def pointer(self) -> str:
         """The collision's name, beside its column."""
-        if self.at >= len("collision "):
-            return "collision v".rjust(self.at + 1)
-        return " " * self.at + "v collision"
+        if self.at > len(self.name):
+            return f"{self.name} v".rjust(self.at + 1)
+        return f"{' ' * self.at}v {self.name}"
 
 
 def _bars(row: Row, columns: _Columns) -> str:

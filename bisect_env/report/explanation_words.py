@@ -8,6 +8,7 @@ from bisect_env.explanation.records import (
     Account,
     Action,
     Collision,
+    Consequence,
     Event,
     Explanation,
     Frame,
@@ -36,6 +37,7 @@ OPEN = {
     State.UNFUSED: "unfused attention running",
 }
 """A window of that state, after "while thread A had"."""
+_NOUNS = {Consequence.FAILED: "failure", Consequence.EAGER: "eager call", Consequence.HUNG: "hang"}
 _DID = {
     Action.SET: "set",
     Action.CLEAR: "cleared",
@@ -99,6 +101,19 @@ def told(collision: Collision) -> str:
         cause = f", beside thread {collision.culprit}" if collision.culprit else ""
     times = f", {collision.count} times" if collision.count > 1 else ""
     return f"in thread {collision.victim} {collision.consequence}{cause}{times}"
+
+
+def noun(collision: Collision) -> str:
+    """What to call it: a collision only where there are two."""
+    return "collision" if collision.culprit else _NOUNS[collision.consequence]
+
+
+def proofs(collision: Collision) -> str:
+    """A title of its stacks."""
+    title = (
+        "The stacks that prove it" if collision.mechanism is not Mechanism.UNKNOWN else "The last that was seen of it"
+    )
+    return f"{title}, innermost frame first"
 
 
 def did(event: Event) -> str:

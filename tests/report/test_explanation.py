@@ -51,6 +51,15 @@ def test_nothing_is_explained_that_was_not_seen() -> None:
         assert "Round the collision" not in text and "The stacks" not in text and "Hypotheses" in text
 
 
+def test_only_two_threads_collide() -> None:
+    (collision,) = raced().collisions
+    alone = replace(collision, mechanism=Mechanism.UNKNOWN, culprit="", window=None)
+    text = report.report(explanation(replace(raced(), collisions=(alone,))))
+    assert "Round the failure" in text and "failure v" in text and "It happened 1.9281 s after the start." in text
+    assert "The last that was seen of it, innermost frame first" in text and "collision" not in text
+    assert "The stacks that prove it, innermost frame first" in report.report(explanation())
+
+
 def test_both_stacks_are_shown_innermost_first() -> None:
     text = report.report(explanation())
     culprit, victim = text.index("_symbolic_trace.py:801 trace"), text.index("eval_frame.py:845 compile_wrapper")

@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from bisect_env.explanation.records import Account, Explanation, Hypothesis, Mechanism, Standing
 from bisect_env.report import explanation as words
 from bisect_env.report.explanation_lanes import Kind, Sign
-from bisect_env.report.explanation_words import begin, fault, headline, ledger, line, others, primary, stacks, unknown
+from bisect_env.report.explanation_words import (
+    begin,
+    fault,
+    headline,
+    ledger,
+    line,
+    others,
+    primary,
+    proofs,
+    stacks,
+    unknown,
+)
 from bisect_env.report.html import paper, timeline, tones
 from bisect_env.report.html.timeline import Picture
 from bisect_env.report.html.tones import Tone
@@ -39,6 +50,8 @@ class Told:
     line: str
     sentences: tuple[str, ...]
     message: str
+    proofs: str
+    """Title of the stacks."""
     stacks: tuple[tuple[str, str], ...]
     pictures: tuple[Picture, ...]
     kinds: tuple[tuple[Kind, str], ...]
@@ -90,6 +103,7 @@ def _told(account: Account, drawn: bool, whole: bool) -> Told:
         line(account),
         account.sentences,
         fault(first) if first is not None else "",
+        proofs(first) if first is not None else "",
         stacks(first, begin(account)) if first is not None else (),
         tuple(pictures),
         *timeline.legend(pictures),

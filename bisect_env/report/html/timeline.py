@@ -6,8 +6,8 @@ down it are pixels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import floor, log10
 
 from bisect_env.explanation.records import Account, Collision
@@ -17,7 +17,6 @@ from bisect_env.report.explanation_lanes import (
     Bar,
     Kind,
     Lane,
-    Mark,
     Sign,
     Span,
     around,
@@ -26,8 +25,9 @@ from bisect_env.report.explanation_lanes import (
     met_by,
     whole,
 )
-from bisect_env.report.explanation_words import begin, lasting, moment
+from bisect_env.report.explanation_words import begin, lasting, moment, noun
 from bisect_env.report.grid import Column
+from bisect_env.report.html.crowding import THIN, merged
 from bisect_env.report.pieces import Grid
 
 TOP = 22.0
@@ -40,10 +40,6 @@ BESIDE = 2.0
 """Percent of the width within which a mark is at the collision."""
 BOTTOM = 26.0
 """Pixels below the last lane, for the scale."""
-THIN = 0.25
-"""Percent of the width: a bar is drawn at least as wide, and short bars of a row that lie closer become one."""
-MOST = 600
-"""Bars and marks of one drawing: where there are more, more of them become one."""
 LANES = 12
 """Threads of one drawing."""
 ROWS = 60
@@ -99,6 +95,8 @@ class Picture:
     """Percent along it, and its moment."""
     at: float | None
     """Percent along it of the collision."""
+    name: str
+    """Of the collision: what to call it."""
     joint: tuple[float, float] | None
     """Pixels down it of the culprit's window and of the victim's mark."""
     part: tuple[float, float] | None
@@ -116,7 +114,7 @@ def near(account: Account, collision: Collision, name: str) -> Picture:
     """The time round a collision; moments count from it. ``name`` tells drawings of one page apart."""
     span = around(account, collision)
     when = moment(instant(collision) - begin(account))
-    text = f"{lasting(span.end - span.start)} round the collision, {when} after the start"
+    text = f"{lasting(span.end - span.start)} round the {noun(collision)}, {when} after the start"
     return _picture(account, collision, span, instant(collision), f"near-{name}", text, None)
 
 
@@ -141,7 +139,7 @@ def _picture(
     scale = _Scale(span)
     every = lanes(account, span, collision)
     kept = every[:LANES]
-    drawn, apart = _merged(kept, scale.length)
+    drawn, apart = merged(kept, scale.length)
     bands, y = [], TOP
     for lane in drawn:
         band, y = _band(lane, y, scale, zero)
@@ -170,6 +168,7 @@ def _picture(
         y + BOTTOM,
         tuple((scale.place(t), label) for t, label in _ticks(span, zero)),
         at,
+        noun(collision) if collision is not None else "",
         joint,
         frame,
         tuple(kinds),
@@ -195,57 +194,6 @@ class _Scale:
 def _frame(part: Span, scale: _Scale) -> tuple[float, float]:
     low, high = scale.place(part.start), scale.place(part.end)
     return low, round(max(high - low, 2 * THIN), 3)
-
-
-def _merged(drawn: Sequence[Lane], length: float) -> tuple[list[Lane], float]:
-    """The lanes with few enough bars and marks: what lies closer together than some time becomes one, and that time."""
-    apart = THIN / 100 * length
-    while True:
-        merged = [
-            replace(
-                lane,
-                rows=tuple(replace(row, bars=tuple(_joined(row.bars, apart))) for row in lane.rows),
-                marks=tuple(_gathered(lane.marks, apart)),
-            )
-            for lane in drawn
-        ]
-        if apart > length or sum(len(lane.marks) + sum(len(row.bars) for row in lane.rows) for lane in merged) <= MOST:
-            return merged, apart
-        apart *= 2
-
-
-def _joined(bars: Iterable[Bar], apart: float) -> list[Bar]:
-    """Short bars that follow each other closely as one; never the window of the collision."""
-    found: list[Bar] = []
-    for bar in sorted(bars, key=lambda bar: bar.start):
-        last = found[-1] if found else bar
-        close = last is not bar and _short(last, apart) and _short(bar, apart)
-        if close and last.end is not None and bar.end is not None and bar.start - last.end <= apart:
-            found[-1] = replace(last, end=max(last.end, bar.end), count=last.count + bar.count)
-        else:
-            found.append(bar)
-    return found
-
-
-def _short(bar: Bar, apart: float) -> bool:
-    """Whether it may become one with others: a long one stands for itself."""
-    return not bar.culprit and (bar.count > 1 or (bar.end is not None and bar.end - bar.start < apart))
-
-
-def _gathered(marks: Iterable[Mark], apart: float) -> list[Mark]:
-    """Marks of one sign that follow each other closely as one; never those of the collision."""
-    found: list[Mark] = []
-    last: dict[Sign, int] = {}
-    for mark in marks:
-        before = None if mark.hit else last.get(mark.sign)
-        if before is not None and mark.t - found[before].t < apart:
-            text = mark.text if mark.text == found[before].text else "several states"
-            found[before] = replace(found[before], count=found[before].count + mark.count, text=text)
-            continue
-        if not mark.hit:
-            last[mark.sign] = len(found)
-        found.append(mark)
-    return found
 
 
 def _band(lane: Lane, y: float, scale: _Scale, zero: float) -> tuple[Band, float]:

@@ -8,8 +8,8 @@ import pytest
 
 from bisect_env.explanation.records import Account
 from bisect_env.report import explanation_words as words
+from bisect_env.report.html import crowding
 from bisect_env.report.html import explanation as html
-from bisect_env.report.html import timeline
 from tests.report.explanations import busy, eager, explanation, hung, raced, silent, stuck
 from tests.report.html.reading import Element, read
 
@@ -88,7 +88,7 @@ def test_a_long_trial_stays_below_a_megabyte_and_says_what_it_drew_together() ->
     root = read(page)
     _, whole = drawings(root)[:2]
     bars = [each for each in whole.all("rect") if each.get("class").startswith("k-")]
-    assert 50 < len(bars) <= timeline.MOST and len(whole.all("rect", "culprit")) == 1
+    assert 50 < len(bars) <= crowding.MOST and len(whole.all("rect", "culprit")) == 1
     assert "Fainter bars stand for several that lie closer together than" in root.text
     covered = max(float(each.get("x").rstrip("%")) + float(each.get("width").rstrip("%")) for each in bars)
     assert covered > 95, "the end of the trial is drawn as well"
