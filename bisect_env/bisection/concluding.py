@@ -68,6 +68,7 @@ def conclude(
         second_versions=course.ranges[1] if len(course.ranges) > 1 else None,
         perhaps_with=course.blame.perhaps_with,
         tried=" ".join(filter(None, _tried(course, lines))),
+        readings=tuple(each.reading for each in lines if each.reading is not None),
     )
 
 

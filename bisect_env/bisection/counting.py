@@ -33,6 +33,13 @@ def signatures(record: TrialRecord) -> tuple[str, ...]:
     return shown or (record.outcome.value,)
 
 
+def tracebacks(records: Iterable[TrialRecord], signature: str | None) -> tuple[str, ...]:
+    """Of the failures with this signature, or of all where none is asked for; each text once."""
+    failures = (failure for record in records for failure in record.failures)
+    wanted = (each for each in failures if signature is None or signature in str(each.signature))
+    return tuple(dict.fromkeys(each.traceback for each in wanted))
+
+
 def cannot_import(record: TrialRecord) -> bool:
     """Whether a trial went wrong by an import."""
     broken = any(text.startswith(("ImportError", "ModuleNotFoundError")) for text in signatures(record))

@@ -14,7 +14,7 @@ from math import inf
 from pathlib import Path
 
 from bisect_env import __version__
-from bisect_env.bisection import log, lookups
+from bisect_env.bisection import counting, log, lookups
 from bisect_env.bisection.batches import Batches, OutOfTime, Place
 from bisect_env.bisection.closing import Closing
 from bisect_env.bisection.concluding import conclude
@@ -244,7 +244,19 @@ class _Run:
         specification, place = self._specification, self._place
         if want.stage is Stage.COMMITS:
             return lookups.commits(want, specification, place.uv.simple, place.settings.root)
-        return lookups.versions(want, specification, place.uv.simple, lookups.pythons_of(self._mixes))
+        pythons = lookups.pythons_of(self._mixes)
+        found = lookups.versions(want, specification, place.uv.simple, pythons)
+        if not specification.prior_from_reading or len(found.names) < 3:
+            return found
+        read = lookups.reading(found, specification.index, pythons, self._tracebacks(), place.settings.root)
+        return replace(found, reading=read)
+
+    def _tracebacks(self) -> tuple[str, ...]:
+        """Those of the failure in question at the bad end, as far as its trials are in the store here."""
+        course = self._course
+        ids = [name for seen in course.seen_at(course.both_ends[1]) for name in seen.trials]
+        records = [stored.record for name in ids if (stored := self._place.store.trial(name)) is not None]
+        return counting.tracebacks(records, course.signature)
 
     def _within_budget(self, want: Trials) -> int:
         most = self._specification.budget.trials

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from bisect_env.bisection.records import Observation, Specification, Stage, Unresolvable
+from bisect_env.bisection.records import Observation, Reading, Specification, Stage, Unresolvable
 from bisect_env.errors import BadInput, InfrastructureError
 from bisect_env.snapshots.factors import Factor
 from bisect_env.store.codec import decode, encode
@@ -75,6 +75,8 @@ class Candidates:
     seconds: float = 0.0
     unusable: tuple[tuple[str, str], ...] = ()
     """Of the versions between, those that are known not to install here, and why: they need not be resolved."""
+    reading: Reading | None = None
+    """What their source says beforehand, where that was asked for."""
 
 
 @dataclass(frozen=True)

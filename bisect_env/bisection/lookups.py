@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from bisect_env.bisection import commits as repositories
 from bisect_env.bisection import releases
 from bisect_env.bisection.log import Candidates
 from bisect_env.bisection.mixes import Mixes, levels
-from bisect_env.bisection.records import BAD, Specification
+from bisect_env.bisection.reading import compared
+from bisect_env.bisection.records import BAD, Reading, Specification
 from bisect_env.bisection.versions import Versions
 from bisect_env.bisection.wants import Lookup
 from bisect_env.environments import interpreters
 from bisect_env.environments.index import SimpleIndex
 from bisect_env.environments.records import Interpreter
-from bisect_env.errors import BadInput
-from bisect_env.matrix.cells import digest
+from bisect_env.errors import BadInput, InfrastructureError
+from bisect_env.inspection.origins import open_origins
+from bisect_env.matrix.cells import IndexChoice, digest
 
 CLONES = "repositories"
 
@@ -41,6 +44,42 @@ def versions(
         reasons.setdefault(why, []).append(version)
     notes = [f"{want.distribution} {', '.join(own)} cannot be tried here: {why}" for why, own in reasons.items()]
     return Candidates(want.stage, want.distribution, names, notes=(*found.notes, *notes), unusable=unusable)
+
+
+def reading(
+    found: Candidates, index: IndexChoice, pythons: Sequence[Interpreter], tracebacks: Sequence[str], root: Path
+) -> Reading:
+    """Where along these versions the files of the tracebacks changed, by what their wheels list; nothing is installed.
+
+    Args:
+        found: the versions.
+        index: where they come from.
+        pythons: of the bisection: the wheels of the first one are read.
+        tracebacks: of the failure that is searched for.
+        root: the project's folder, where what was read is kept.
+    """
+    python = ".".join(pythons[0].version.split(".")[:2]) if pythons else None
+    read = partial(_digests, found.distribution, index=index, python=python, root=root)
+    try:
+        digests: Sequence[Mapping[str, str] | str] = read(found.names)
+    except (BadInput, InfrastructureError):
+        # One by one: what the others say is worth having.
+        digests = [_digests_or_why(read, version) for version in found.names]
+    return compared(found.distribution, found.names, digests, tracebacks)
+
+
+def _digests(
+    distribution: str, versions: Sequence[str], *, index: IndexChoice, python: str | None, root: Path
+) -> list[Mapping[str, str]]:
+    words = [f"{distribution}=={version}" for version in versions]
+    return [each.digests() for each in open_origins(words, distribution, index, root, python=python)]
+
+
+def _digests_or_why(read: Callable[[Sequence[str]], list[Mapping[str, str]]], version: str) -> Mapping[str, str] | str:
+    try:
+        return read((version,))[0]
+    except (BadInput, InfrastructureError) as error:
+        return str(error).splitlines()[0]
 
 
 def released(

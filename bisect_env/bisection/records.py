@@ -89,6 +89,8 @@ class Specification:
     """Distributions that no environment gets, although the snapshots have them: what this host cannot install."""
     base: str | None = None
     """Of a gate: the Python of an environment on which both sides stand, each with what differs laid over it."""
+    prior_from_reading: bool = False
+    """Whether versions that changed files of the failure's traceback weigh more in the search along versions."""
 
 
 class Stage(StrEnum):
@@ -218,6 +220,28 @@ class VersionRange:
 
 
 @dataclass(frozen=True)
+class ReadVersion:
+    """What reading says of one version on a line."""
+
+    version: str
+    changed: tuple[str, ...] = ()
+    """Of the traceback's files, those that are not as in the version before it, or that only one of the two has."""
+    unread: str = ""
+    """Why it could not be compared with the version before it; empty when it was."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Where along a line of versions the files of the failure's traceback changed."""
+
+    distribution: str
+    files: tuple[str, ...]
+    """Of the distribution, that the traceback goes through: ``torch/_dynamo/eval_frame.py``."""
+    versions: tuple[ReadVersion, ...]
+    """From the one after the good end to the bad end: those that can be to blame."""
+
+
+@dataclass(frozen=True)
 class CommitRange:
     """As :class:`VersionRange`, along a repository's history (first parents)."""
 
@@ -282,6 +306,8 @@ class Finding:
     their bad level throughout."""
     tried: str = ""
     """How many of the versions, or commits, were tried, and what is assumed of the others, where there are any."""
+    readings: tuple[Reading, ...] = ()
+    """Of each line of versions that was read beforehand, where that was asked for."""
 
 
 @dataclass(frozen=True)

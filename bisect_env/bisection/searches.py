@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from bisect_env.bisection.records import Observation, Specification
@@ -69,9 +70,18 @@ class Subsets:
 class Line:
     """Along versions or commits: :class:`bisect_env.search.line.Line`."""
 
-    def __init__(self, candidates: int, confidence: float, asked: Specification, costs: Measured) -> None:
+    def __init__(
+        self,
+        candidates: int,
+        confidence: float,
+        asked: Specification,
+        costs: Measured,
+        weights: Sequence[float] | None = None,
+    ) -> None:
         seed, batch = asked.seed, asked.batch
-        self._search = line.Line(candidates, confidence=confidence, seed=seed, costs=costs, batch=batch or "auto")
+        self._search = line.Line(
+            candidates, confidence=confidence, seed=seed, costs=costs, batch=batch or "auto", weights=weights
+        )
 
     def ask(self) -> Batch[int] | None:
         """See :class:`Search`."""

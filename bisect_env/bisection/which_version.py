@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from bisect_env.bisection import reading
 from bisect_env.bisection.blame import Culprit
 from bisect_env.bisection.log import Candidates
 from bisect_env.bisection.records import BAD, GOOD, Answer, CommitRange, Levels, Stage, VersionRange
@@ -75,7 +76,10 @@ def _walk(state: State, culprit: Culprit, found: Candidates, confidence: float) 
     for position, version in enumerate(names):
         if version in unusable:
             state.rule_out(at(background, position), unusable[version])
-    result = yield from _along(state, Stage.VERSIONS, lambda position: at(background, position), names, confidence)
+    weights = None if found.reading is None else reading.weights(found.reading)
+    result = yield from _along(
+        state, Stage.VERSIONS, lambda position: at(background, position), names, confidence, weights
+    )
     if result is None:
         return
     low, high = result.best[0], result.best[-1]
@@ -148,11 +152,19 @@ def which_commit(state: State) -> Asking[None]:
 
 
 def _along(
-    state: State, stage: Stage, point: Callable[[int], Levels], names: Sequence[str], confidence: float
+    state: State,
+    stage: Stage,
+    point: Callable[[int], Levels],
+    names: Sequence[str],
+    confidence: float,
+    weights: Sequence[float] | None = None,
 ) -> Asking[Result[int] | None]:
-    """Search a line of levels; None where it has no answer, which is then noted, or ends it all."""
+    """Search a line of levels; None where it has no answer, which is then noted, or ends it all.
+
+    ``weights`` are those of the levels after the first, before any trial; None: all alike.
+    """
     last = len(names) - 1
-    search = Line(last, confidence, state.specification, state.costs)
+    search = Line(last, confidence, state.specification, state.costs, weights)
     for position in range(1, last):
         if state.usable(point(position)) in state.unresolvable:
             search.forbid(position)

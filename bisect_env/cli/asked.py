@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bisect_env.bisection.records import Budget, Question, Specification
+from bisect_env.bisection.records import Budget, Measure, Question, Specification
 from bisect_env.cli import amounts
 from bisect_env.errors import BadInput
 from bisect_env.matrix import shipped
@@ -83,6 +83,7 @@ class Asked:
     offline: bool
     as_of: str | None
     base: str | None = None
+    prior_from_reading: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,9 @@ def check(asked: Asked, folder: Path) -> Checked:
         raise BadInput("--signature", "", "an empty text, which every failure contains", "a text, or --any-failure")
     with named_option("--question"):
         question = amounts.question(asked.question, asked.any_failure, asked.signature, hang)
+    if asked.prior_from_reading and question.measure is not Measure.FAILURE:
+        found = f"a question about {asked.question}, whose trials have no traceback"
+        raise BadInput("--prior-from-reading", "", found, "--question failure, or leave it out")
     with named_option("--budget"):
         budget = amounts.budget(asked.budget)
     with named_option("--source"):
@@ -180,6 +184,7 @@ def specification(
         commits=checked.commits,
         prereleases=asked.prereleases,
         base=asked.base,
+        prior_from_reading=asked.prior_from_reading,
     )
 
 

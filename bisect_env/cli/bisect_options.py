@@ -192,5 +192,10 @@ def _search(function: Command) -> Command:
                 multiple=True,
             ),
             click.option("--pre", "prereleases", is_flag=True, help="Pre-releases are candidates as well."),
+            click.option(
+                "--prior-from-reading",
+                is_flag=True,
+                help="Along versions, the few that changed a file of the failure's traceback weigh more.",
+            ),
         ),
     )

@@ -14,12 +14,13 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
+from bisect_env.bisection.reading import MOST_MARKED, WEIGHT
 from bisect_env.cli.common import Progress, say
 from bisect_env.cli.option_parts import Number
 from bisect_env.cli.output import check_writable, write
 from bisect_env.errors import BadInput
 from bisect_env.search.simulated_subsets import FactorRun, FactorWorld, simulate_factors
-from bisect_env.search.simulation import LineRun, LineWorld, simulate_line
+from bisect_env.search.simulation import LineRun, LineWorld, SimulatedReading, simulate_line
 from bisect_env.verdicts.statistics import clopper_pearson
 
 SCHEMA = 1
@@ -113,6 +114,26 @@ def summary(runs: Iterable[LineRun | FactorRun], build: float, trial: float) -> 
     show_default=True,
     help="Probability at which an answer is given.",
 )
+@click.option(
+    "--prior",
+    type=click.Choice(["none", "right", "misleading"]),
+    default="none",
+    show_default=True,
+    help="Of versions: some are marked by reading and weigh more; the culprit is among them (right), or never is.",
+)
+@click.option(
+    "--prior-weight",
+    type=Number(0, min_open=True),
+    default=WEIGHT,
+    show_default=True,
+    help="Of a marked version; of the others it is 1.",
+)
+@click.option(
+    "--prior-marked",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Versions that are marked. Else: the most at which a bisection uses what it has read.",
+)
 @click.option("--runs", type=click.IntRange(1), default=500, show_default=True, help="Bisections to simulate.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The same seed, the same figures.")
 @click.option(
@@ -133,28 +154,33 @@ def command(
     build_seconds: float,
     trial_seconds: float,
     confidence: float,
+    prior: str,
+    prior_weight: float,
+    prior_marked: int | None,
     runs: int,
     seed: int,
     json_path: str | None,
 ) -> None:
     """Run the search of `bisect-env bisect` against a world in which the culprit is known.
 
-    \b
-    Which of 32 releases broke it, if 3 of 10 trials fail since then, and 2 of 100 anyway?
-      bisect-env simulate --candidates 32 --fail-rate 0.3 --false-rate 0.02
-    Which two of 16 packages break it together? An environment takes 2 minutes, a trial 5 seconds:
-      bisect-env simulate --factors 16 --culprits 2 --fail-rate 0.5 --build-seconds 120 --trial-seconds 5
+        \b
+        Which of 32 releases broke it, if 3 of 10 trials fail since then, and 2 of 100 anyway?
+          bisect-env simulate --candidates 32 --fail-rate 0.3 --false-rate 0.02
+        Which two of 16 packages break it together? An environment takes 2 minutes, a trial 5 seconds:
+          bisect-env simulate --factors 16 --culprits 2 --fail-rate 0.5 --build-seconds 120 --trial-seconds 5
+    What does `bisect --prior-from-reading` cost if it misleads?
+          bisect-env simulate --candidates 32 --fail-rate 0.3 --prior misleading
 
-    It says how many trials and environments to expect, and how often the answer is wrong. What makes a bisection
-    long is a low fail rate: one more option of the reproducer that makes it fail twice as often halves the trials.
-    Rates of your own reproducer: run it some ten times at the bad end before you bisect.
+        It says how many trials and environments to expect, and how often the answer is wrong. What makes a bisection
+        long is a low fail rate: one more option of the reproducer that makes it fail twice as often halves the trials.
+        Rates of your own reproducer: run it some ten times at the bad end before you bisect.
 
-    500 runs take half a minute for versions, minutes for two of many factors; --runs 50 gives a first idea.
+        500 runs take half a minute for versions, minutes for two of many factors; --runs 50 gives a first idea.
 
-    \b
-    JSON: mean_trials, p95_trials (95 of 100 bisections take no more), mean_environments, mean_seconds,
-    wrong (a share of the runs, with wrong_low and wrong_high, its 95 % interval), undecided (a share),
-    stated (the mean probability that the answers were given), and the options under "world".
+        \b
+        JSON: mean_trials, p95_trials (95 of 100 bisections take no more), mean_environments, mean_seconds,
+        wrong (a share of the runs, with wrong_low and wrong_high, its 95 % interval), undecided (a share),
+        stated (the mean probability that the answers were given), and the options under "world".
     """
     check_writable(json_path)
     if (candidates is None) == (factors is None):
@@ -164,18 +190,19 @@ def command(
         raise BadInput("--culprits", "", f"{culprits} of {factors or 'one version'}", "--factors 2 or more")
     if false_rate >= fail_rate:
         raise BadInput("--false-rate", "", f"{false_rate:g}", f"less than the fail rate, {fail_rate:g}")
+    reading = _reading(prior, prior_weight, prior_marked, candidates)
     size = _size(batch)
     world: LineWorld | FactorWorld
     done: Iterable[LineRun | FactorRun]
     if candidates is not None:
         world = LineWorld(candidates, fail_rate, false_rate, build_seconds, trial_seconds)
-        done = _waiting(world, confidence, size, runs, seed)
+        done = _waiting(world, confidence, size, runs, seed, reading)
     else:
         world = FactorWorld(factors or 1, culprits, fail_rate, false_rate, build_seconds, trial_seconds)
         each = simulate_factors(world, confidence=confidence, batch=size, runs=runs, seed=seed)
         done = track(each, "Bisections", runs, console=_console(), transient=True, disable=not _console().is_terminal)
     found_out = summary(done, build_seconds, trial_seconds)
-    text = _json(world, confidence, size, seed, found_out)
+    text = _json(world, confidence, size, seed, reading, found_out)
     if json_path is not None and json_path != "-":
         write("--json", Path(json_path), text, advice="")
     say(text if json_path == "-" else _text(found_out))
@@ -189,20 +216,46 @@ def _size(batch: str) -> int | Literal["auto"]:
     return int(batch)
 
 
+def _reading(prior: str, weight: float, marked: int | None, candidates: int | None) -> SimulatedReading | None:
+    if prior == "none":
+        return None
+    if candidates is None:
+        raise BadInput("--prior", "", f"{prior}, of things that differ", "--candidates: versions are what is read")
+    most = candidates if prior == "right" else candidates - 1
+    marked = max(1, int(MOST_MARKED * candidates)) if marked is None else marked
+    if marked > most:
+        raise BadInput("--prior-marked", "", f"{marked} of {candidates}", f"at most {most}, where it is {prior}")
+    return SimulatedReading(prior == "right", marked, weight)
+
+
 def _console() -> Console:
     return Console(file=Progress())  # type: ignore[arg-type]
 
 
 def _waiting(
-    world: LineWorld, confidence: float, batch: int | Literal["auto"], runs: int, seed: int
+    world: LineWorld,
+    confidence: float,
+    batch: int | Literal["auto"],
+    runs: int,
+    seed: int,
+    reading: SimulatedReading | None,
 ) -> Iterator[LineRun]:
     """All runs of a line go in step: there is nothing to count in between."""
     with _console().status(f"{runs} bisections, side by side") if _console().is_terminal else nullcontext():
-        yield from simulate_line(world, confidence=confidence, batch=batch, runs=runs, seed=seed)
+        yield from simulate_line(world, confidence=confidence, batch=batch, runs=runs, seed=seed, reading=reading)
 
 
-def _json(world: LineWorld | FactorWorld, confidence: float, batch: int | str, seed: int, found: Summary) -> str:
+def _json(
+    world: LineWorld | FactorWorld,
+    confidence: float,
+    batch: int | str,
+    seed: int,
+    reading: SimulatedReading | None,
+    found: Summary,
+) -> str:
     options = {**asdict(world), "confidence": confidence, "batch": batch, "seed": seed}
+    if isinstance(world, LineWorld):
+        options["prior"] = None if reading is None else asdict(reading)
     values = {key: None if value != value else value for key, value in asdict(found).items()}
     return json.dumps({"schema": SCHEMA, **values, "world": options}, indent=2)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from bisect_env.bisection import reading
 from bisect_env.bisection.records import BAD, GOOD, Answer, Confirmation, Eliminated, Finding, Observation
 from bisect_env.environments.requirements import lines_of
 from bisect_env.matrix.cells import Condition
@@ -62,6 +63,13 @@ def sections(found: Finding, files: tuple[str, str] | None = None) -> list[Secti
         Section("What reproduces each side", tuple(_commands(found))),
         Section("Still suspected", tuple(_suspects(found))),
         Section("Cleared", tuple(_cleared(found))),
+        *(
+            Section(
+                f"Read beforehand: {each.distribution}",
+                (Words(reading.summary(each)), Points(reading.lines(each))),
+            )
+            for each in found.readings
+        ),
         Section("Held: differs, cannot be changed here, is not cleared", tuple(_held(found))),
         Section("Could not be tested", tuple(_skipped(found))),
         Section("Other failures on the way, counted for neither side", tuple(_others(found))),

@@ -2,7 +2,7 @@
 
 The rules lie in a file beside the command. A rule holds when each thing it names is so: a distribution (``>=3``, as a
 specifier), an environment variable, a key of the condition, or ``warm`` (whether the compile cache had an entry). The
-first that holds decides the chance of failing, and with which message.
+first that holds decides the chance of failing and the message; ``through`` names a module whose ``fail`` raises it.
 """
 
 from __future__ import annotations
@@ -67,6 +67,8 @@ draw = random.Random(f"{condition['seed']} {json.dumps(rules)}").random()
 for rule in rules["rules"]:
     if all(holds(name, wanted) for name, wanted in rule["when"].items()):
         if draw < rule["rate"]:
+            if "through" in rule:
+                importlib.import_module(rule["through"]).fail(rule["says"])
             print(f"RuntimeError: {rule['says']}", file=sys.stderr)
             raise RuntimeError(rule["says"])
         break

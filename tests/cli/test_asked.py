@@ -164,3 +164,11 @@ def test_what_cannot_be_meant(wanted: Asked, option: str, words: list[str], tmp_
     for word in words:
         assert word in str(error.value)
     assert "{" not in str(error.value), "a matrix file's syntax is of no help here"
+
+
+def test_a_prior_from_reading_needs_a_failure_with_a_traceback(tmp_path: Path) -> None:
+    check(replace(RACE, prior_from_reading=True), tmp_path)
+    with pytest.raises(
+        BadInput, match="--prior-from-reading: a question about memory>60GB, whose trials have no trace"
+    ):
+        check(replace(RACE, prior_from_reading=True, question="memory>60GB"), tmp_path)

@@ -105,3 +105,24 @@ def test_wrong_and_undecided_are_shares_of_all_runs() -> None:
     assert (found.wrong, found.undecided) == (0.4, pytest.approx(0.2))
     assert (found.mean_trials, found.mean_environments, found.mean_seconds) == (10, 4, 18)
     assert found.wrong_low < 0.4 < found.wrong_high
+
+
+def test_what_a_prior_from_reading_saves_and_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    args = ("--candidates", "32", "--fail-rate", "0.9", "--build-seconds", "0", "--runs", "60", "--seed", "1")
+    none, right, misleading = (figures(capsys, *args, "--prior", prior) for prior in ("none", "right", "misleading"))
+    assert right["mean_trials"] <= 0.8 * none["mean_trials"]
+    assert none["mean_trials"] < misleading["mean_trials"] <= 1.2 * none["mean_trials"]
+    assert none["world"]["prior"] is None
+    assert right["world"]["prior"] == {"right": True, "marked": 5, "weight": 8.0}
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--factors", "4", "--prior", "right"), "--candidates: versions are what is read"),
+        (("--candidates", "4", "--prior", "misleading", "--prior-marked", "4"), "at most 3, where it is misleading"),
+    ],
+)
+def test_a_prior_that_makes_no_sense(capsys: pytest.CaptureFixture[str], args: tuple[str, ...], words: str) -> None:
+    code, _, err = ended(capsys, *args)
+    assert code == 2 and words in err

@@ -7,7 +7,7 @@ from typing import Literal
 
 from bisect_env.report.documents.words import One
 from bisect_env.search.simulated_subsets import FactorWorld
-from bisect_env.search.simulation import LineWorld
+from bisect_env.search.simulation import LineWorld, SimulatedReading
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +22,9 @@ class Search:
 @dataclass(frozen=True, kw_only=True)
 class LineOptions(LineWorld, Search):
     """Versions in order, one of them to blame."""
+
+    prior: SimulatedReading | None
+    """What is read of them beforehand; null: nothing, all weigh alike."""
 
 
 @dataclass(frozen=True, kw_only=True)
