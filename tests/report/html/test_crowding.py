@@ -38,7 +38,8 @@ def test_nothing_is_lost(drawn: list[Bar], read: list[Mark]) -> None:
     long = {bar for bar in drawn if bar.end is None or bar.end - bar.start >= apart}
     assert long <= set(kept)
     for bar in drawn:
-        assert any(each.start <= bar.start and (each.end is None or (bar.end or LENGTH) <= each.end) for each in kept)
+        end = LENGTH if bar.end is None else bar.end
+        assert any(each.start <= bar.start and (each.end is None or end <= each.end) for each in kept)
 
 
 def test_as_many_become_one_as_it_takes() -> None:
