@@ -151,7 +151,7 @@ def _picture(
     )
     if any(bar.count > 1 for lane in drawn for row in lane.rows for bar in row.bars):
         said.append(f"Fainter bars stand for several that lie closer together than {lasting(apart)}.")
-    if any(mark.count > 1 for lane in drawn for mark in lane.marks):
+    if any(mark.count > 1 and not mark.hit for lane in drawn for mark in lane.marks):
         said.append(f"A mark may stand for several within {lasting(apart)}.")
     at = scale.place(instant(collision)) if collision is not None else None
     joint = _joint(bands, met_by(collision), at) if collision is not None and at is not None else None
