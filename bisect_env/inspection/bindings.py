@@ -41,6 +41,8 @@ class Binding:
     weak: bool = False
     """A stand-in, used when there is no other: in an ``except``, under TYPE_CHECKING, an overload, None."""
     annotation: ast.expr | None = None
+    wraps: bool = False
+    """``f = wrap(f)``, where f was defined before: what is wrapped counts more, as with a decorator."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +58,8 @@ class Table:
     def winners(self, name: str) -> tuple[Binding, ...]:
         """The bindings that count: the real ones, the last first; the stand-ins where there is nothing else."""
         all_of_it = self.names.get(name, ())
-        real = tuple(one for one in all_of_it if not one.weak)
-        return tuple(reversed(real or all_of_it))
+        real = tuple(one for one in all_of_it if not one.weak) or all_of_it
+        return tuple(sorted(real[::-1], key=lambda one: one.wraps))
 
 
 def absolute(module: str, package: bool, written: str | None, level: int) -> str:
@@ -124,6 +126,9 @@ def _typing_only(test: ast.expr) -> bool:
     return last_name(test) == "TYPE_CHECKING"
 
 
+_DEFINED = {Bound.FUNCTION, Bound.CLASS, Bound.IMPORT}
+
+
 class _Collector(ast.NodeVisitor):
     """Walks a body, not the bodies of what is defined in it."""
 
@@ -144,10 +149,10 @@ class _Collector(ast.NodeVisitor):
         attribute: str = "",
         weak: bool = False,
         annotation: ast.expr | None = None,
+        wraps: bool = False,
     ) -> None:
-        binding = Binding(
-            name, bound, node, getattr(node, "lineno", 1), module, attribute, weak or self.weak, annotation
-        )
+        line = getattr(node, "lineno", 1)
+        binding = Binding(name, bound, node, line, module, attribute, weak or self.weak, annotation, wraps)
         self.names.setdefault(name, []).append(binding)
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
@@ -230,11 +235,9 @@ class _Collector(ast.NodeVisitor):
 
     def _target(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Name):
-            # `f = wrap(f)` keeps f: what is wrapped counts, as with a decorator.
-            rebinds = target.id in self.names and any(
-                isinstance(one, ast.Name) and one.id == target.id for one in ast.walk(value)
-            )
-            self.add(target.id, Bound.VALUE, value, weak=_empty(value) or rebinds)
+            defined = any(one.bound in _DEFINED for one in self.names.get(target.id, ()))
+            wraps = defined and any(isinstance(one, ast.Name) and one.id == target.id for one in ast.walk(value))
+            self.add(target.id, Bound.VALUE, value, weak=_empty(value), wraps=wraps)
         elif isinstance(target, ast.Tuple | ast.List):
             values = value.elts if isinstance(value, ast.Tuple | ast.List) else []
             starred = any(isinstance(one, ast.Starred) for one in (*target.elts, *values))

@@ -28,7 +28,7 @@ def difference(before: Sources, after: Sources, dotted: str) -> str:
 
 def _text(sources: Sources, dotted: str) -> tuple[list[str], int, str]:
     """The lines, the number of the first one, and a header."""
-    lookup = Lookup(sources)
+    lookup = Lookup(sources, dotted)
     place = locate(lookup, dotted)
     if not isinstance(place, Located):
         return [], 1, f"{sources.label}: no {dotted}"

@@ -55,8 +55,10 @@ class Lookup:
     of an ``if``: all of them are given, the one that counts most first. Nothing means that the lookup ran in a circle.
     """
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: Sources, dotted: str = "") -> None:
+        """``dotted`` is the name asked for: the standard library is followed only where that is one of it."""
         self.sources = sources
+        self._outside = STANDARD - {dotted.partition(".")[0]}
         self.hops: dict[tuple[str, str], tuple[str, str]] = {}
         """From a (module, name) to the one that it was imported from."""
         self._held: dict[str, Held] = {}
@@ -71,9 +73,10 @@ class Lookup:
         return parsed(self.sources, module) if self.holds(module) is Held.SOURCE else None
 
     def holds(self, module: str) -> Held:
-        """Whether there is such a module."""
+        """Whether there is such a module; those of the standard library count as absent."""
         if module not in self._held:
-            self._held[module] = self.sources.holds(module)
+            outside = module.partition(".")[0] in self._outside
+            self._held[module] = Held.ABSENT if outside else self.sources.holds(module)
         return self._held[module]
 
     def module(self, name: str) -> Meaning:
@@ -81,7 +84,7 @@ class Lookup:
         held = self.holds(name)
         if held is Held.SOURCE:
             return Module(name)
-        if name.partition(".")[0] in STANDARD:
+        if name.partition(".")[0] in self._outside:
             return Outside(name)
         return Unknown(why.COMPILED if held is Held.EXTENSION or self._inside_extension(name) else why.ABSENT)
 
@@ -130,6 +133,8 @@ class Lookup:
                 return self.class_member(of, name) or self._of_bases(of, name)
             case Instance():
                 found = self.class_member(of.of, name) or self._stored(of.of, name)
+                if all(isinstance(one, Unknown) for one in found):
+                    found = self._field(of.of, name) or found
                 return found or self._of_bases(of.of, name)
             case Value():
                 return unique(one for meaning in self.expanded((of,)) for one in self.attribute(meaning, name))
@@ -155,6 +160,27 @@ class Lookup:
     def result(self, function: Function) -> tuple[Meaning, ...]:
         """What a function returns, where that is an instance of a class, a class or a function."""
         return self._once((function, "result"), lambda: self._result(function))
+
+    def typed(self, annotation: ast.expr | None, scope: Scope) -> tuple[Meaning, ...]:
+        """Instances of the classes with text that an annotation names; nothing for any other annotation."""
+        match annotation:
+            case ast.Constant(value=str(text)):
+                try:
+                    return self.typed(ast.parse(text, mode="eval").body, scope)
+                except SyntaxError:
+                    return ()
+            case ast.BinOp(op=ast.BitOr()):
+                return unique((*self.typed(annotation.left, scope), *self.typed(annotation.right, scope)))
+            case ast.Subscript(slice=inside) if last_name(annotation.value) in {"Optional", "Union", "Annotated"}:
+                parts = inside.elts if isinstance(inside, ast.Tuple) else [inside]
+                return unique(one for part in parts for one in self.typed(part, scope))
+            case ast.Subscript():
+                return self.typed(annotation.value, scope)
+            case ast.Name() | ast.Attribute():
+                classes = (one for one in self.evaluate(annotation, scope) if isinstance(one, Class))
+                return unique(Instance(one) for one in classes if not self._is_protocol(one))
+            case _:
+                return ()
 
     def evaluate(self, node: ast.AST, scope: Scope) -> tuple[Meaning, ...]:
         """What an expression stands for."""
@@ -281,7 +307,9 @@ class Lookup:
                 assert isinstance(binding.node, ast.expr)
                 if scope.tables:
                     node = binding.node
-                    return self._once((id(node), "local"), lambda: self.evaluate(node, scope))
+                    found = self._once((id(node), "local"), lambda: self.evaluate(node, scope))
+                    told = all(isinstance(one, Unknown) for one in found) and self.typed(binding.annotation, scope)
+                    return told or found
                 return self._assigned(binding.node, binding.line, scope, qualname)
             case Bound.SELF if scope.owner:
                 return (Instance(scope.owner),)
@@ -290,7 +318,7 @@ class Lookup:
             case Bound.OTHER:
                 return (Unknown(why.UNPACKED),)
             case _:
-                return (Unknown(why.PARAMETER),)
+                return self.typed(binding.annotation, scope) or (Unknown(why.PARAMETER),)
 
     def _assigned(self, node: ast.expr, line: int, scope: Scope, qualname: str) -> tuple[Meaning, ...]:
         """A module's or a class's value: what it is another name for, or the value."""
@@ -374,13 +402,26 @@ class Lookup:
         known = [one for one in found if one != Unknown(why.RUNTIME)]
         return unique(known or found)
 
+    def _field(self, owner: Class, name: str) -> tuple[Meaning, ...]:
+        """What the annotation of a class's field names."""
+        for cls in self.order(owner):
+            for one in self._body(cls).names.get(name, ()) if isinstance(cls, Class) else ():
+                if isinstance(cls, Class) and (found := self.typed(one.annotation, cls.scope)):
+                    return found
+        return ()
+
+    def _is_protocol(self, cls: Class) -> bool:
+        return any(isinstance(one, Outside) and one.name.endswith(".Protocol") for one in self.order(cls))
+
     def _result(self, function: Function) -> tuple[Meaning, ...]:
         scope, node = self.scope_of(function), function.node
         if isinstance(node, ast.Lambda):
             return self.evaluate(node.body, scope)
         returned = [one.value for one in own_nodes(node) if isinstance(one, ast.Return) and one.value]
         found = unique(one for value in returned for one in self.evaluate(value, scope))
-        return tuple(one for one in found if isinstance(one, Instance | Class | Function)) or (Unknown(why.RESULT),)
+        known = tuple(one for one in found if isinstance(one, Instance | Class | Function))
+        generates = any(isinstance(one, ast.Yield | ast.YieldFrom) for one in own_nodes(node))
+        return known or (not generates and self.typed(node.returns, scope)) or (Unknown(why.RESULT),)
 
     def _called(self, node: ast.Call, scope: Scope) -> tuple[Meaning, ...]:
         found: list[Meaning] = []

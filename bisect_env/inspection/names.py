@@ -38,7 +38,7 @@ def resolve(sources: Sources, dotted: str) -> Found | NotFound:
     Raises:
         InfrastructureError: a module is there and cannot be read.
     """
-    place = locate(Lookup(sources), dotted)
+    place = locate(Lookup(sources, dotted), dotted)
     return place.found if isinstance(place, Located) else place
 
 

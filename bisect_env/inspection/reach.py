@@ -58,7 +58,7 @@ def scan(
         InfrastructureError: a module is there and cannot be read.
     """
     compiled = [(pattern, _compiled(pattern)) for pattern in patterns]
-    lookup = Lookup(sources)
+    lookup = Lookup(sources, dotted)
     place = locate(lookup, dotted)
     if isinstance(place, NotFound):
         return Scan(sources.label, place, tuple(patterns), depth)

@@ -39,7 +39,7 @@ def surface(sources: Sources, dotted: str, match: str | None = None) -> Surface:
         raise BadInput(
             "match", "", f"{match!r}: {problem}", "a regular expression; a backslash makes any character plain"
         ) from problem
-    lookup = Lookup(sources)
+    lookup = Lookup(sources, dotted)
     place = locate(lookup, dotted)
     if not isinstance(place, Located):
         return Surface(sources.label, place)

@@ -39,7 +39,7 @@ def uses(sources: Sources, dotted: str, distribution: str, within: Sequence[str]
         BadInput: the name is a module, or an attribute of a class.
         InfrastructureError: a module is there and cannot be read.
     """
-    lookup = Lookup(sources)
+    lookup = Lookup(sources, dotted)
     place = locate(lookup, dotted)
     if not isinstance(place, Located):
         return Uses(sources.label, place, Scope.ABSENT)
