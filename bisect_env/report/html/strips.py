@@ -19,6 +19,8 @@ APART = 1.1
 STEP, LIMIT = 4.0, 12.0
 """Pixels by which it moves, and at most."""
 TICKS = 4
+ALIKE = 1e-4
+"""Share of a value below which a difference is none: spread over the whole width it would look like noise."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,8 @@ def chart(title: str, measured: Sequence[Measured]) -> Chart:
     """The lines on a common scale, which does not begin at 0: dots show where they lie, no length is compared."""
     values = [value for each in measured for value in (*each.rates, each.quartiles.low, each.quartiles.high)]
     least, most = min(values), max(values)
-    room = (most - least) * MARGIN or abs(most) * MARGIN or 1.0
+    apart = most - least if most - least > abs(most) * ALIKE else 0.0
+    room = apart * MARGIN or abs(most) * MARGIN or 1.0
     low, high = least - room, most + room
 
     def place(value: float) -> float:
