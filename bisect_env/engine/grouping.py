@@ -77,7 +77,8 @@ def needs_rounds(cell: Cell, samples: Sequence[StoredTrial]) -> bool:
     """
     if "rounds" not in cell.condition.as_dict():
         return False
-    counted = [sample.record for sample in samples if sample.record.outcome is not Outcome.INFRA]
+    own = [sample.record for sample in samples if sample.record.side is not Side.WITNESS]
+    counted = [record for record in own if record.outcome is not Outcome.INFRA]
     tried = any(record.side is Side.ROUNDS for record in counted)
     through = any(record.outcome in (Outcome.CLEAN, Outcome.WRONG) for record in counted)
     return through and not tried

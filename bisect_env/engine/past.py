@@ -106,7 +106,7 @@ def _moments(store: Store, cell: Cell, runs: Sequence[StoredRun], fresh: Sequenc
     found = []
     for run in runs:
         own = [sample for sample in every if sample.run_id == run.id]
-        said = [sample for sample in own if sample.record.side is not Side.WARMUP]
+        said = [sample for sample in own if sample.record.side not in (Side.WARMUP, Side.WITNESS)]
         if not said:
             continue
         last = said[-1].record

@@ -92,7 +92,10 @@ class Engine:
                 state.source = self._loaded(source, locks[source.request.key])
             if state.address is not None:
                 state.samples = self._stored(cell, state.address)
-                state.hung = any(r.hang_kind and r.outcome is not Outcome.FAILED for r in state.records)
+                state.hung = any(
+                    r.hang_kind and r.outcome is not Outcome.FAILED and r.side is not Side.WITNESS
+                    for r in state.records
+                )
             states.append(state)
         self.states = states
 

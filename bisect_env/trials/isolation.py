@@ -16,12 +16,15 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from bisect_env.matrix.shipped import reproducers_folder
 from bisect_env.matrix.urls import names_secret, secret_values, without_query_secrets
-from bisect_env.trials.records import TrialSpec
+from bisect_env.trials.records import Side, TrialSpec
 
 MARKER = "BISECT_ENV_TRIAL"
 """Holds the trial's id in all of its processes: how leftovers are found when their supervisor was killed."""
 CONDITION, EVENTS, TURNS = "BISECT_ENV_CONDITION", "BISECT_ENV_EVENTS", "BISECT_ENV_TURNS"
+WITNESS = "BISECT_ENV_WITNESS"
+"""Names the witness's log; its folder then stands first on PYTHONPATH."""
 
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 COMPILERS = ("g++", "gcc", "c++", "cc", "clang++", "clang")
@@ -82,6 +85,11 @@ class Folders:
     def events(self) -> Path:
         """What the reproducer says."""
         return self.root / "events.jsonl"
+
+    @property
+    def witness(self) -> Path:
+        """What the witness in its process says."""
+        return self.root / "witness.jsonl"
 
     def create(self) -> None:
         """Create them all. Raises OSError, FileExistsError when the trial's folder is there already."""
@@ -150,6 +158,11 @@ def isolate(
     variables.pop(TURNS, None)
     if spec.turns is not None:
         variables[TURNS] = str(spec.turns)
+    variables.pop(WITNESS, None)
+    if spec.side is Side.WITNESS:
+        variables[WITNESS] = str(folders.witness)
+        words = [str(reproducers_folder() / "witness"), variables.get("PYTHONPATH", "")]
+        variables["PYTHONPATH"] = os.pathsep.join(filter(None, words))
     shown = tuple((name, _show(name, value)) for name, value in sorted(variables.items()))
     withheld = tuple(
         sorted(

@@ -24,6 +24,13 @@ class Side(StrEnum):
     """As SERIAL; fills a compile cache, never counted."""
     ROUNDS = "rounds"
     """As THREADS, but read for throughput only: it times rounds in turn with other cells' processes."""
+    WITNESS = "witness"
+    """As THREADS, with a witness in its process; read for what its threads did, never counted."""
+
+    @property
+    def told(self) -> str:
+        """What the reproducer is told: under a witness it does what it always does."""
+        return Side.THREADS.value if self is Side.WITNESS else self.value
 
 
 class Outcome(StrEnum):
@@ -257,6 +264,8 @@ class TrialRecord:
     """As asked for: set in the fresh process that decides about a failure seen after a reset."""
     at_once: int = 1
     """Trials side by side at most; more than 1: its step times say nothing of throughput."""
+    witness: str = ""
+    """The witness's log of a WITNESS trial, thinned out when long; empty when the witness did not start."""
 
     @property
     def undecided(self) -> bool:

@@ -21,6 +21,7 @@ from bisect_env.trials.process import CannotStart, Process, SupervisorLost
 from bisect_env.trials.records import Outcome, TrialRecord, TrialSpec
 from bisect_env.trials.stillness import STILL_SECONDS, Stillness, cpu_seconds
 from bisect_env.trials.watchdog import EventsWatch, Expiry, expired
+from bisect_env.trials.witness import thinned, written
 
 TICK = 0.1
 """Seconds between two looks at the events file and at ``stop``; the end of the process is seen at once."""
@@ -76,6 +77,7 @@ def run(
             isolation = _prepare(spec, folders)
             ran = _run(spec, folders, isolation, stop, began)
             text = _written(folders.events)
+            log = written(folders.witness)
         except (OSError, CannotStart, SupervisorLost) as error:
             return _not_run(spec, error, before)
         said = events.read(redact(text, isolation.secrets))
@@ -95,7 +97,9 @@ def run(
         )
         after = dict(facts()) if facts else {}
         changed = ((f"{name} after", value) for name, value in after.items() if dict(before).get(name) != value)
-        return _record(spec, seen, classify(seen), ran, isolation, (*before, *changed))
+        record = _record(spec, seen, classify(seen), ran, isolation, (*before, *changed))
+        near = [failure.t for failure in record.failures]
+        return replace(record, witness=thinned(redact(log, isolation.secrets), near))
     finally:
         if not keep:
             shutil.rmtree(spec.folder, ignore_errors=True)
@@ -112,7 +116,7 @@ def _prepare(spec: TrialSpec, folders: Folders) -> Isolation:
         caches.copy_in(spec.warm_cache, folders.compiled)
     if spec.turns is not None:
         spec.turns.mkdir(parents=True, exist_ok=True)
-    condition = {**spec.condition.as_dict(), "side": spec.side.value, "seed": spec.seed}
+    condition = {**spec.condition.as_dict(), "side": spec.side.told, "seed": spec.seed}
     if spec.only_repeat is not None:
         condition["only_repeat"] = spec.only_repeat
     folders.condition.write_text(json.dumps(condition))

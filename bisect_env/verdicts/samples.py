@@ -43,7 +43,7 @@ Records = Sequence[TrialRecord] | Sequence[Sample]
 
 @dataclass(frozen=True)
 class Sides:
-    """A cell's trials by side, each side in the order of its blocks. INFRA and undecided ones are left out."""
+    """A cell's trials by side, each side in the order of its blocks. INFRA, undecided and witnessed ones are left out."""
 
     threads: tuple[Sample, ...]
     serial: tuple[Sample, ...]
@@ -74,6 +74,8 @@ def by_side(records: Records) -> Sides:
     taken: Counter[Side] = Counter()
     for item in records:
         sample: Sample = Placed(item, taken[item.side]) if isinstance(item, TrialRecord) else item
+        if sample.record.side is Side.WITNESS:
+            continue
         if sample.record.outcome is Outcome.INFRA:
             infra += sample.record.side in _SCORED
             continue

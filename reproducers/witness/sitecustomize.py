@@ -2,10 +2,11 @@
 
 import os
 import sys
+from pathlib import Path
 
 
 def _begin() -> None:
-    folder = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH120 - pathlib would be imported for every process
+    folder = str(Path(__file__).parent)
     path = os.environ.pop("BISECT_ENV_WITNESS", "")
     words = [word for word in os.environ.pop("PYTHONPATH", "").split(os.pathsep) if word and word != folder]
     if words:

@@ -33,6 +33,8 @@ ONCE = (BACKWARD,)
 """Entered at every warm call: of each thread only the first is told, and any that raises."""
 IN_GRAPH = ("<eval_with_key>", "torchinductor_")
 """Parts of the file names of compiled graphs' code."""
+RAW = "nn/attention/flex_attention.py"
+"""Where the flex_attention lies that compiles itself with the eager backend when nobody compiled it."""
 DEEPEST = 80
 """Frames looked at to tell whether a compiled graph called."""
 
@@ -45,7 +47,8 @@ class Hooks:
 
     def __init__(self, lanes: Lanes) -> None:
         self._lanes = lanes
-        self._writers: dict[str, tuple[Lane, str]] = {}
+        self._writers: dict[str, Lane] = {}
+        self._stores: dict[str, int] = {}
         self._codes: list[types.CodeType] = []
 
     def make(self, hook: Hook, space: Space) -> Callable[..., Any]:
@@ -147,16 +150,32 @@ class Hooks:
         return store_own
 
     def _took(self, lane: Lane, t: float, state: str, value: Any) -> None:
-        same = lane.last.get(state, False) == value
-        if same and (not value or (lane.mine.get(state) and lane.depth)):
+        if lane.last.get(state, False) == value and (not value or (lane.mine.get(state) and lane.depth)):
             lane.count(state, "read")
             return
         lane.last[state] = value
-        self._lanes.event(lane, t, state, "read", _said(value))
+        if not value:
+            self._lanes.event(lane, t, state, "read", _said(value))
+            return
+        # A library asks many times in one call; the same place is told again only after another store.
+        stack = self._lanes.stack()
+        event = (t, lane.name, state, "read", _said(value), stack)
+        place = (self._stores.get(state, 0), stack[0])
+        if lane.met.get(state) == place:
+            lane.held[state] = event
+            lane.count(state, "read")
+        else:
+            lane.met[state] = place
+            lane.held.pop(state, None)
+            self._lanes.keep(lane, event)
 
     def _stored(self, lane: Lane, t: float, state: str, value: Any, before: Any) -> None:
         lane.mine[state] = bool(value)
-        self._lanes.event(lane, t, state, "set" if value else "clear", f"{_said(value)}, was {_said(before)}")
+        self._stores[state] = self._stores.get(state, 0) + 1
+        if value or before:
+            self._lanes.event(lane, t, state, "set" if value else "clear", f"{_said(value)}, was {_said(before)}")
+        else:
+            lane.count(state, "clear")
 
     def _replace(self, state: str, name: str, space: Space) -> Callable[..., Any]:
         lanes, writers = self._lanes, self._writers
@@ -166,12 +185,13 @@ class Hooks:
             space[name] = value
             t = clock()
             lane = lanes.here()
-            last, where = writers.get(name, (lane, ""))
-            writers[name] = (lane, "")
+            last = writers.get(name, lane)
+            writers[name] = lane
             if last is lane:
                 lane.count(state, "set")
             else:
-                lanes.event(lane, t, state, "set", f"{name} of {_keys(value)}, over {last.name}'s {_keys(before)}")
+                lost = " and its custom" if "custom" in before and "custom" not in value else ""
+                lanes.event(lane, t, state, "set", f"{name}, over {last.name}'s{lost}")
 
         return replace
 
@@ -184,6 +204,9 @@ class Hooks:
             if state == COMPILING and lane.depth:
                 lane.count(state, "obeyed")  # it compiles itself: nobody else's flag
             else:
+                held = lane.held.pop(state, None)
+                if held is not None:
+                    lanes.keep(lane, held)
                 lanes.event(lane, t, state, "obeyed", text)
 
         return obeyed
@@ -271,7 +294,12 @@ class Hooks:
         def after(owner: Any = None, name: str = "", value: Any = None) -> None:
             if name in CONFIG_NAMES and getattr(owner, "__name__", "") == CONFIG_MODULE:
                 lane = self._lanes.here()
-                self._lanes.event(lane, clock(), state, "set", f"{name}={value!r}")
+                given = (name, repr(value))
+                if given in lane.given:
+                    lane.count(state, "set")  # patched for a while and put back, at every call
+                else:
+                    lane.given.add(given)
+                    self._lanes.event(lane, clock(), state, "set", f"{name}={value!r}")
                 if lane.config is not None:
                     lane.config[name] = value
 
@@ -297,12 +325,7 @@ class Hooks:
 
 
 def _said(value: Any) -> str:
-    return repr(value) if value is None or isinstance(value, bool | int | str) else type(value).__name__
-
-
-def _keys(value: Any) -> str:
-    """The keys of a dictionary of annotations."""
-    return ", ".join(sorted(map(str, value))) or "nothing" if isinstance(value, dict) else type(value).__name__
+    return repr(value) if value is None or isinstance(value, (bool, int, str)) else type(value).__name__
 
 
 def _span_value(state: str, place: str, given: tuple[Any, ...]) -> str:
@@ -321,11 +344,16 @@ def _kernel(kernel: Any) -> str:
 
 
 def _in_graph() -> bool:
+    """Whether a compiled graph of the caller's called: not one that flex_attention made because it was not compiled."""
     frame: Any = sys._getframe(2)
+    graph = wrapper = False
     for _ in range(DEEPEST):
         if frame is None:
-            return False
-        if any(part in frame.f_code.co_filename for part in IN_GRAPH):
-            return True
+            break
+        code = frame.f_code
+        if wrapper:
+            return not (code.co_name == "flex_attention" and code.co_filename.endswith(RAW))
+        graph = graph or any(part in code.co_filename for part in IN_GRAPH)
+        wrapper = graph and code.co_name == "compile_wrapper"
         frame = frame.f_back
-    return False
+    return graph

@@ -43,11 +43,17 @@ class Lane:
         """State and action of what is only counted."""
         self.last: dict[str, Any] = {}
         """By state, the value that this thread read last."""
+        self.met: dict[str, tuple[int, int]] = {}
+        """By state, the store and the stack's number of the last event of reading it as set."""
+        self.held: dict[str, Event] = {}
+        """By state, a read that was only counted: it becomes an event when the thread obeys it."""
         self.mine: dict[str, bool] = {}
         """States that this thread has set."""
         self.depth = 0
         """Traces and compiles that are open in this thread."""
         self.spans: list[tuple[str, str, Any, bool]] = []
+        self.given: set[tuple[str, str]] = set()
+        """Names and values of the configuration that this thread has set."""
         self.config: dict[str, Any] | None = None
         """Values of the configuration as this thread saw them last; None before its first compiled call."""
 
@@ -99,11 +105,16 @@ class Lanes:
     def event(self, lane: Lane, t: float, state: str, action: str, value: str = "") -> None:
         """Keep one event of the calling thread, with the stack it came from."""
         if self.alive:
-            lane.lost += len(lane.queue) == QUEUED
-            lane.queue.append((t, lane.name, state, action, value, self._stack()))
+            self.keep(lane, (t, lane.name, state, action, value, self.stack()))
 
-    def _stack(self) -> Stack:
-        frame: Any = sys._getframe(2)
+    def keep(self, lane: Lane, event: Event) -> None:
+        """Keep an event that was made before."""
+        lane.lost += len(lane.queue) == QUEUED
+        lane.queue.append(event)
+
+    def stack(self) -> Stack:
+        """The calling thread's, without the witness's own frames."""
+        frame: Any = sys._getframe(1)
         words: list[int] = []
         frames: list[tuple[CodeType, int]] = []
         while frame is not None and len(frames) < FRAMES:

@@ -134,7 +134,7 @@ class Log:
         aside = f"{self._path}~"
         descriptor = os.open(aside, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC, 0o644)
         os.write(descriptor, ("\n".join(lines) + "\n").encode(errors="backslashreplace"))
-        os.replace(aside, self._path)
+        Path(aside).replace(self._path)
         os.close(self._descriptor)
         self._descriptor = descriptor
 

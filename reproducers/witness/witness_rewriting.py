@@ -1,6 +1,7 @@
 """Rewrites a module's source so that what is watched in it calls the witness; every line keeps its number.
 
-Pure: source in, syntax tree and the hooks that it calls out. A hook is a global of the module; the loader puts it there.
+Pure: source in, syntax tree and the hooks that it calls out. A hook is a global of the module; the loader puts it
+there.
 """
 
 from __future__ import annotations
@@ -138,12 +139,12 @@ class _Rewriter(ast.NodeTransformer):
         """Whether ``name`` means the module's here; code of the module's own level only defines it."""
         return bool(self._hidden) and not any(name in hidden for hidden in self._hidden)
 
-    def visit_Name(self, node: ast.Name) -> ast.AST:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> ast.AST:
         if isinstance(node.ctx, ast.Load) and node.id in self._own and self._global(node.id):
             return self._call(node, "read", self._own[node.id], node.id)
         return node
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         self.generic_visit(node)
         if isinstance(node.ctx, ast.Load) and self._hidden:
             if node.attr in self._attributes:
@@ -153,7 +154,7 @@ class _Rewriter(ast.NodeTransformer):
                 return self._call(node, "read own", self._locals[node.value.id], node.value.id, node)
         return node
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         first = node.args[0] if node.args else None
         if _last(node.func) == "getattr" and isinstance(first, ast.Name) and first.id in self._locals and self._hidden:
@@ -193,16 +194,16 @@ class _Rewriter(ast.NodeTransformer):
 
     # Functions -------------------------------------------------------------------------------------------------------
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:  # noqa: N802
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         self._places.append(node.name)
         self.generic_visit(node)
         self._places.pop()
         return node
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return self._function(node)
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:  # noqa: N802
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
         return self._function(node)
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
@@ -247,14 +248,14 @@ class _Rewriter(ast.NodeTransformer):
 
     # Branches --------------------------------------------------------------------------------------------------------
 
-    def visit_If(self, node: ast.If) -> ast.AST:  # noqa: N802
+    def visit_If(self, node: ast.If) -> ast.AST:
         asked = [(guard, way) for guard in self._guards if (way := _asks(node.test, guard.asks)) is not None]
         self.generic_visit(node)
         for guard, way in asked:
             self._obey(node.body if way else node.orelse, guard)
         return node
 
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:  # noqa: N802
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         asked = [(guard, way) for guard in self._guards if (way := _asks(node.test, guard.asks)) is not None]
         self.generic_visit(node)
         for guard, way in asked:
@@ -270,7 +271,7 @@ class _Rewriter(ast.NodeTransformer):
         place = 0
         while place < len(body):
             statement = body[place]
-            if isinstance(statement, ast.Raise | ast.Return):
+            if isinstance(statement, (ast.Raise, ast.Return)):
                 text = "raised" if isinstance(statement, ast.Raise) else "ran the eager original"
                 call = self._call(statement, "obeyed", guard.state, text)
                 body.insert(place, ast.copy_location(ast.Expr(call), statement))
@@ -323,13 +324,13 @@ class _Returns(ast.NodeTransformer):
         for statement in body:
             self.visit(statement)
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return node
 
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:  # noqa: N802
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         return node
 
-    def visit_Return(self, node: ast.Return) -> ast.AST:  # noqa: N802
+    def visit_Return(self, node: ast.Return) -> ast.AST:
         if node.value is not None:
             node.value = self._rewriter.call_of(node, "returns", self._state, self._place, node.value)
         return node
@@ -352,14 +353,14 @@ def _bound(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
     waiting: list[ast.AST] = list(node.body)
     while waiting:
         part = waiting.pop()
-        if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             bound.add(part.name)
             continue
         if isinstance(part, ast.Lambda):
             continue
         if isinstance(part, ast.Global):
             declared.update(part.names)
-        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store | ast.Del):
+        elif isinstance(part, ast.Name) and isinstance(part.ctx, (ast.Store, ast.Del)):
             bound.add(part.id)
         waiting += ast.iter_child_nodes(part)
     return bound - declared

@@ -98,9 +98,7 @@ MODULES: dict[str, Module] = {
     ),
     "torch._higher_order_ops.flex_attention": Module(functions=(Function(UNFUSED, "math_attention", "call"),)),
     "transformers.integrations.flex_attention": Module(
-        guards=(
-            Guard(COMPILING, "compile_friendly_flex_attention", ("is_torchdynamo_compiling", "is_compiling")),
-        )
+        guards=(Guard(COMPILING, "compile_friendly_flex_attention", ("is_torchdynamo_compiling", "is_compiling")),)
     ),
 }
 
