@@ -59,7 +59,8 @@ class Table:
         """The bindings that count: the real ones, the last first; the stand-ins where there is nothing else."""
         all_of_it = self.names.get(name, ())
         real = tuple(one for one in all_of_it if not one.weak) or all_of_it
-        return tuple(sorted(real[::-1], key=lambda one: one.wraps))
+        last_first = real[::-1]
+        return tuple(sorted(last_first, key=lambda one: one.wraps))
 
 
 def absolute(module: str, package: bool, written: str | None, level: int) -> str:

@@ -133,10 +133,11 @@ class _Walker(ast.NodeVisitor):
 
     def _decorators(self, node: ast.AST) -> None:
         for decorator in getattr(node, "decorator_list", ()):
+            meanings = self.lookup.expanded(self.lookup.evaluate(decorator, self.scope))
             if isinstance(decorator, ast.Call):
                 self.visit(decorator)
-            else:
-                self._follow(self.lookup.expanded(self.lookup.evaluate(decorator, self.scope)), decorator, decorator)
+                meanings = tuple(one for one in meanings if isinstance(one, Function | Instance))
+            self._follow(meanings, decorator, decorator)
 
     def _follow(self, meanings: Iterable[Meaning], node: ast.expr, called: ast.expr) -> None:
         missing = ""

@@ -67,7 +67,7 @@ def scan(
     reached = {function: _Reached(0) for function in starts(lookup, place.meanings)}
     waiting = deque(reached)
     hits: list[Hit] = []
-    unresolved: list[Unresolved] = list(seen.unknown)
+    unresolved: list[Unresolved] = []
     beyond: set[Function] = set()
     read = 0
     while waiting and read < MOST:
@@ -76,7 +76,7 @@ def scan(
         for pattern, line, text in texts.matches(function, compiled):
             hits.append(Hit(pattern, _way(lookup, reached, function, line), texts.path(function), line, text))
         calls = calls_of(lookup, function)
-        unresolved.extend(calls.unresolved)
+        unresolved.extend((*calls.unresolved, *seen.unknown(function)))
         at = reached[function].depth
         for edge, traced in (*((one, False) for one in calls.edges), *((one, True) for one in seen.edges(function))):
             if edge.callee not in reached:
@@ -122,22 +122,24 @@ class _Observed:
     """Calls of a run by the function that made them."""
 
     def __init__(self, lookup: Lookup, calls: Sequence[Call]) -> None:
-        self.unknown: list[Unresolved] = []
         self._edges: dict[Function, list[Edge]] = {}
+        self._unknown: dict[Function, list[Unresolved]] = {}
         for call in dict.fromkeys(calls):
             caller = function_at(lookup, call.caller)
             callee = function_at(lookup, call.callee)
-            if callee is None:
-                root = call.callee.partition(":")[0]
-                if caller is not None and not isinstance(lookup.module(root), Outside):
-                    self.unknown.append(
-                        Unresolved(call.caller, call.path, call.line, call.callee, f"seen in a run, {why.ABSENT}")
-                    )
-            elif caller is not None and caller != callee:
+            if caller is None or caller == callee:
+                continue
+            if callee is not None:
                 self._edges.setdefault(caller, []).append(Edge(callee, call.line))
+            elif not isinstance(lookup.module(call.callee.partition(":")[0]), Outside):
+                missed = Unresolved(caller.name, call.path, call.line, call.callee, f"seen in a run, {why.ABSENT}")
+                self._unknown.setdefault(caller, []).append(missed)
 
     def edges(self, caller: Function) -> Sequence[Edge]:
         return self._edges.get(caller, ())
+
+    def unknown(self, caller: Function) -> Sequence[Unresolved]:
+        return self._unknown.get(caller, ())
 
 
 class _Texts:
