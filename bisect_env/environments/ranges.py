@@ -72,20 +72,20 @@ class Pieces:
                 if at >= end or span[0] > at:
                     break
                 if span[1] > at:
-                    data = self._get(span)
+                    data = self._get(span, at, min(end, span[1]))
                     if data is None:
                         self._spans.remove(span)
                         break
-                    found.append(data[at - span[0] : end - span[0]])
+                    found.append(data)
                     at = span[1]
             return b"".join(found)
 
     def _keep(self, span: Span, data: bytes) -> None:
         self._kept[span] = data
 
-    def _get(self, span: Span) -> bytes | None:
-        """None when it is there no more."""
-        return self._kept[span]
+    def _get(self, span: Span, start: int, end: int) -> bytes | None:
+        """What lies between two places in a kept span; None when it is there no more."""
+        return self._kept[span][start - span[0] : end - span[0]]
 
 
 class Ranged(io.RawIOBase):

@@ -41,6 +41,7 @@ class KeptPieces(Pieces):
         super().__init__()
         self._folder = folder
         self._paths: dict[Span, Path] = {}
+        self._proved: set[Span] = set()
         with suppress(OSError):
             for path in sorted(folder.iterdir()):
                 self._found(path)
@@ -65,22 +66,33 @@ class KeptPieces(Pieces):
             self._kept[span] = data
         else:
             self._paths[span] = path
+            self._proved.add(span)
 
-    def _get(self, span: Span) -> bytes | None:
+    def _get(self, span: Span, start: int, end: int) -> bytes | None:
         """None, too, for what is not as it was written: a damaged disk, a meddler, `clean` in another process."""
         if span in self._kept:
-            return self._kept[span]
+            return super()._get(span, start, end)
         path = self._paths.pop(span)
         try:
-            data = path.read_bytes()
+            # Proved once: a piece may hold hundreds of modules, which are read one by one.
+            if span not in self._proved and not _as_written(path, span):
+                path.unlink()
+                return None
+            with path.open("rb") as file:
+                file.seek(start - span[0])
+                data = file.read(end - start)
         except OSError:
             return None
-        if len(data) != span[1] - span[0] or f"{zlib.crc32(data):08x}" != path.name[-8:]:
-            with suppress(OSError):
-                path.unlink()
+        if len(data) != end - start:
             return None
+        self._proved.add(span)
         self._paths[span] = path
         return data
+
+
+def _as_written(path: Path, span: Span) -> bool:
+    data = path.read_bytes()
+    return len(data) == span[1] - span[0] and f"{zlib.crc32(data):08x}" == path.name[-8:]
 
 
 def pieces(root: Path, file: File) -> KeptPieces:

@@ -27,7 +27,7 @@ TIMEOUT = 20.0
 """Seconds for the connection, and without a byte."""
 MOST = 2**27
 """Bytes that are read of one wheel in parts: ten times what all of torch's modules take."""
-AHEAD = 2**15
+AHEAD = 2**12
 """Bytes on each side of a module that are fetched with it, as far as they are modules of the same package: what is
 followed to one module often leads to its neighbours."""
 LARGEST_WHOLE = 50 * 10**6

@@ -12,6 +12,7 @@ from bisect_env.inspection.mentions import Mention, State, accessors, mentions
 from bisect_env.inspection.names import Located, locate
 from bisect_env.inspection.parsed import Parsed, undisturbed
 from bisect_env.inspection.records import Held, Scope, Sources, Use, Uses
+from bisect_env.inspection.wheels import fetch_ahead
 
 _THREAD = {"threading.local", "_thread._local"}
 _CONTEXT = {"contextvars.ContextVar"}
@@ -60,6 +61,7 @@ def uses(sources: Sources, dotted: str, distribution: str, within: Sequence[str]
     stores: list[Use] = []
     reads: list[Use] = []
     files = 0
+    fetch_ahead(sources, modules)
     for module in modules:
         source = sources.module(module) if lookup.holds(module) is Held.SOURCE else None
         if source is None:

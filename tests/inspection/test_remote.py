@@ -225,8 +225,12 @@ def test_what_was_kept_and_is_damaged_is_fetched_again(wheels: Wheels, index: In
         path.write_bytes(data)
     assert text(Opened(index, tmp_path / "root").open(), "lib.m007").startswith("number = 7\n")
     place = Opened(index, tmp_path / "root").open()
+    assert text(place, "lib.m006").startswith("number = 6\n")
+    for path in pieces:
+        path.write_bytes(path.read_bytes()[:5])
+    assert text(place, "lib.m007").startswith("number = 7\n"), "cut short after it was proved"
     assert forget(tmp_path / "root") > 0, "another process cleans up"
-    assert text(place, "lib.m007").startswith("number = 7\n")
+    assert text(place, "lib.m008").startswith("number = 8\n")
 
 
 def test_a_folder_that_cannot_be_written_to(wheels: Wheels, index: Index, tmp_path: Path) -> None:
