@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -39,7 +40,8 @@ HIT = "\ndef hit(): HIT()\n"
         ("class C:\n    def g(self): hit()\ndef f():\n    c = C()\n    c.g()", "m:f m:C.g m:hit"),
         ("class C:\n    def g(self): hit()\none = C()\ndef f(): one.g()", "m:f m:C.g m:hit"),
         (
-            "class C:\n    def g(self): hit()\nclass D:\n    def __init__(self): self.c = C()\n    def f(self): self.c.g()",
+            "class C:\n    def g(self): hit()\n"
+            "class D:\n    def __init__(self): self.c = C()\n    def f(self): self.c.g()",
             "m:D.f m:C.g m:hit",
         ),
         ("class C:\n    def g(self): hit()\ndef f(c: 'C | None'): c.g()", "m:f m:C.g m:hit"),
@@ -70,7 +72,8 @@ HIT = "\ndef hit(): HIT()\n"
             "m:f m:C.__exit__ m:hit",
         ),
         (
-            "import contextlib\n@contextlib.contextmanager\ndef c():\n    hit()\n    yield\ndef f():\n    with c(): pass",
+            "import contextlib\n@contextlib.contextmanager\ndef c():\n    hit()\n    yield\n"
+            "def f():\n    with c(): pass",
             "m:f m:c m:hit",
         ),
         # Functions handed over, inside functions, of lambdas.
@@ -233,6 +236,10 @@ def test_observed_calls_add_ways_that_the_text_does_not_show():
     ]
 
 
+def test_a_parameter_called_as_its_annotation_is_no_circle():
+    assert ways({"m": "class C:\n    def g(self): hit()\ndef f(C: C): C.g()" + HIT}, "m.f") == ["m:f m:C.g m:hit"]
+
+
 def test_a_name_that_is_not_there_and_a_bad_pattern():
     assert isinstance(scan(Texts({"m": ""}), "m.f", ["x"], 1).found, NotFound)
     with pytest.raises(BadInput, match="regular expression"):
@@ -269,7 +276,7 @@ def test_a_hit_is_found_exactly_when_a_short_enough_path_exists(data):
     for a, hit in found.items():
         steps = [int(step.name.partition(":f")[2]) for step in hit.way]
         assert len(steps) == distance[a] + 1 and steps[0] == 0
-        assert all(after in calls[before] for before, after in zip(steps, steps[1:], strict=False))
+        assert all(after in calls[before] for before, after in pairwise(steps))
         for step, after in zip(hit.way, steps[1:], strict=False):
             line = texts[step.path.removesuffix(".py").replace("/", ".")].splitlines()[step.line - 1]
             assert line.strip().endswith(f"f{after}()")
