@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import queue
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from bisect_env.environments.side_by_side import side_by_side
 from bisect_env.errors import BadInput
 from bisect_env.inspection.compare import across
 from bisect_env.inspection.differences import difference
@@ -21,8 +22,9 @@ from bisect_env.report.dry_run import count
 from bisect_env.report.inspection import missing
 from bisect_env.snapshots.sources import environment_of
 
-AT_ONCE = 8
-"""Places that are read at a time: reading a remote one is waiting for answers."""
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
 IDENTIFIERS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
@@ -96,13 +98,12 @@ def inspect(sources: Sequence[Sources], wanted: Wanted, traffic: Traffic, traced
     asked, began = wanted.asked, time.monotonic()
     if wanted.diff and len(sources) != 2:
         raise BadInput("--diff", "", f"{count(len(sources), 'place')}", "two: --in A --in B")
-    stop = threading.Event()
     observed = traced.calls if traced is not None else ()
-    places = side_by_side(lambda each: look(each, asked, observed), sources, AT_ONCE, stop)
+    places = at_once(lambda each: look(each, asked, observed), sources)
     if not any(isinstance(place.found, Found) for place in places):
         raise _nowhere(asked.name, places)
     pairs = zip(sources, places, strict=True)
-    places = side_by_side(lambda pair: stand_in(*pair, asked), pairs, AT_ONCE, stop)
+    places = at_once(lambda pair: stand_in(*pair, asked), pairs)
     surfaces = [place.surface for place in places if place.surface is not None]
     return Inspection(
         asked,
@@ -112,6 +113,32 @@ def inspect(sources: Sequence[Sources], wanted: Wanted, traffic: Traffic, traced
         difference(sources[0], sources[1], asked.name) if wanted.diff else None,
         traced,
     )
+
+
+def at_once(one: Callable[[Item], Result], items: Iterable[Item]) -> tuple[Result, ...]:
+    """``one`` of each item, in order: reading a remote place is mostly waiting. The first error is passed on at once.
+
+    The threads are left to themselves then, and on Ctrl-C: a scan of thousands of functions is not waited for, and
+    nothing that they do has to be brought to an end.
+    """
+    listed = list(items)
+    done: queue.SimpleQueue[tuple[int, Result | BaseException]] = queue.SimpleQueue()
+
+    def run(number: int) -> None:
+        try:
+            done.put((number, one(listed[number])))
+        except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
+            done.put((number, error))
+
+    for number in range(len(listed)):
+        threading.Thread(target=run, args=(number,), daemon=True).start()
+    results: dict[int, Result] = {}
+    while len(results) < len(listed):
+        number, result = done.get()
+        if isinstance(result, BaseException):
+            raise result
+        results[number] = result
+    return tuple(results[number] for number in range(len(listed)))
 
 
 def _nowhere(name: str, places: Sequence[Place]) -> BadInput:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from bisect_env.cli.cell_origins import CellOrigin, origins
 from bisect_env.cli.inspect_places import read_cell
-from bisect_env.cli.inspecting import AT_ONCE
+from bisect_env.cli.inspecting import at_once
 from bisect_env.cli.output import WIDE
 from bisect_env.environments.records import Lock, Unavailable
-from bisect_env.environments.side_by_side import side_by_side
 from bisect_env.errors import BadInput, InfrastructureError
 from bisect_env.inspection.facts import TORCH, Facts, facts, unknown
 from bisect_env.inspection.inspected import Cost
@@ -34,7 +32,7 @@ def shared_between_threads(locked: Sequence[tuple[Cell, Lock | Unavailable | Non
         except (BadInput, InfrastructureError) as error:
             return unknown(str(error))
 
-    found = zip(cells, side_by_side(one, cells, AT_ONCE, threading.Event()), strict=True)
+    found = zip(cells, at_once(one, cells), strict=True)
     of = {cell: (origin.version, told) for origin, told in found for cell in origin.cells}
     rows = [(cell.id, *of[cell.id]) for cell, _ in locked]
     here = sum(Path(origin.word).is_absolute() for origin in cells)

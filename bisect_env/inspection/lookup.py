@@ -6,6 +6,7 @@ import ast
 import builtins
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from bisect_env.inspection import meanings as why
@@ -308,7 +309,7 @@ class Lookup:
                 if scope.tables:
                     node = binding.node
                     found = self._once((id(node), "local"), lambda: self.evaluate(node, scope))
-                    told = all(isinstance(one, Unknown) for one in found) and self.typed(binding.annotation, scope)
+                    told = all(isinstance(one, Unknown) for one in found) and self._annotated(binding, scope)
                     return told or found
                 return self._assigned(binding.node, binding.line, scope, qualname)
             case Bound.SELF if scope.owner:
@@ -318,7 +319,11 @@ class Lookup:
             case Bound.OTHER:
                 return (Unknown(why.UNPACKED),)
             case _:
-                return self.typed(binding.annotation, scope) or (Unknown(why.PARAMETER),)
+                return self._annotated(binding, scope) or (Unknown(why.PARAMETER),)
+
+    def _annotated(self, binding: Binding, scope: Scope) -> tuple[Meaning, ...]:
+        """As :meth:`typed`, outside of the function: in ``def f(types: types)`` the second one is no parameter."""
+        return self.typed(binding.annotation, replace(scope, tables=scope.tables[1:]))
 
     def _assigned(self, node: ast.expr, line: int, scope: Scope, qualname: str) -> tuple[Meaning, ...]:
         """A module's or a class's value: what it is another name for, or the value."""

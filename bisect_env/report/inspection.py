@@ -32,6 +32,8 @@ def missing(found: NotFound) -> str:
     """Why there is no such name, and what is there instead."""
     known = f"{found.known} is there, and has no such name" if found.known else "nothing of it is there"
     nearest = ", ".join(found.nearest[:NEAREST])
+    if found.why:
+        known = f"{found.known}: {found.why}, so the text cannot tell"
     return f"no {found.asked}: {known}" + (f"; nearest: {nearest}" if nearest else "")
 
 
@@ -40,8 +42,9 @@ def where(found: Found) -> str:
     defined = f"{found.module}.{found.qualname}".rstrip(".")
     place = f"{found.path}, line {found.line}" if found.path and found.line else found.path or "nothing to read"
     own = "" if defined == found.asked else f" {defined}"
+    also = f", and again in line {', '.join(map(str, found.others))}" if found.others else ""
     via = f", through {', '.join(found.via[1:])}" if len(found.via) > 1 else ""
-    return f"{found.kind}{own}, {place}{via}"
+    return f"{found.kind}{own}, {place}{also}{via}"
 
 
 def _sections(inspection: Inspection, unresolved: bool) -> list[Section]:

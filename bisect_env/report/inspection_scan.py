@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 from bisect_env.inspection.inspected import Place
 from bisect_env.inspection.records import Hit, Scan, Unresolved
@@ -62,8 +61,8 @@ def _label(names: tuple[str, ...]) -> str:
 
 def _way(hit: Hit) -> Iterator[str]:
     """Each step with the line where it calls the next one."""
-    for step, following in pairwise(hit.way):
-        seen = ", as the run did" if following.observed else ""
+    for step in hit.way[:-1]:
+        seen = ", which hands it over" if step.passed else ", as the run did" if step.observed else ""
         yield f"by {step.name}, {step.path}:{step.line}{seen}"
 
 

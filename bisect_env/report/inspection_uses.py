@@ -78,5 +78,6 @@ def _lines(every: Sequence[Uses]) -> list[str]:
         labels = list(dict.fromkeys(label for label, _ in items))
         only = "" if len(labels) == len(every) else f" (in {', '.join(labels)})"
         use = items[-1][1]
-        told.append(f"{verb}: {function}, {use.path}:{use.line}: {said}{only}")
+        through = f", through {use.through}" if use.through else ""
+        told.append(f"{verb}: {function}, {use.path}:{use.line}{through}: {said}{only}")
     return told

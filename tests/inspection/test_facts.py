@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
 
 from bisect_env.inspection.facts import CONFIG, Fact, facts
-from bisect_env.inspection.records import Held, Scope, Source
+from bisect_env.inspection.records import Scope
+from tests.support.sources import Texts
 
 GLOBAL_FLAG = """\
 _is_fx_tracing_flag = False
@@ -120,35 +119,6 @@ FLAG, COMPILER, DYNAMO_MODULE, CONFIG_MODULE = (
 OLD = {FLAG: GLOBAL_FLAG, COMPILER: COMPILING, DYNAMO_MODULE: IDLE_DYNAMO, CONFIG_MODULE: PLAIN_CONFIG}
 
 
-class Texts:
-    """Modules given as texts; packages are those that others lie below."""
-
-    label = "torch 0"
-
-    def __init__(self, texts: Mapping[str, str], extensions: frozenset[str] = frozenset()) -> None:
-        above = {name.rsplit(".", number)[0] for name in texts for number in range(1, name.count(".") + 1)}
-        self.texts = {**dict.fromkeys(above, ""), **texts}
-        self.packages, self.extensions = above | {COMPILER}, extensions
-
-    def module(self, name: str) -> Source | None:
-        if self.holds(name) is not Held.SOURCE:
-            return None
-        path = name.replace(".", "/") + ("/__init__.py" if name in self.packages else ".py")
-        return Source(name, path, self.texts[name], name in self.packages)
-
-    def holds(self, name: str) -> Held:
-        if name in self.extensions:
-            return Held.EXTENSION
-        return Held.SOURCE if name in self.texts else Held.ABSENT
-
-    def submodules(self, package: str) -> tuple[str, ...]:
-        head = f"{package}." if package else ""
-        return tuple(sorted({name[len(head) :].split(".")[0] for name in self.texts if name.startswith(head)}))
-
-    def digests(self) -> Mapping[str, str]:
-        return {}
-
-
 @pytest.mark.parametrize(
     ("changed", "tracing", "held", "config"),
     [
@@ -210,7 +180,7 @@ def test_no_torch_and_compiled_torch() -> None:
     assert [fact.why for fact in (found.tracing, found.compiling, found.config)] == [
         f"there is no {name}" for name in (FLAG, COMPILER, CONFIG_MODULE)
     ]
-    compiled = facts(Texts(OLD, extensions=frozenset({FLAG})))
+    compiled = facts(Texts({name: text for name, text in OLD.items() if name != FLAG}, compiled=(FLAG,)))
     assert compiled.tracing == Fact(None, f"{FLAG} is compiled code")
     assert compiled.compiling.scope is Scope.PROCESS
 

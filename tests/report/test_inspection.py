@@ -41,7 +41,10 @@ def surface(label: str, signature: str, *names: str) -> Surface:
 
 
 def scan(label: str, line: int = 7, *, hits: bool = True, unresolved: int = 0, beyond: int = 0) -> Scan:
-    way = (Step("torch.attention:flex", "torch/attention.py", 14), Step("torch.fx:trace", "torch/fx.py", line, True))
+    way = (
+        Step("torch.attention:flex", "torch/attention.py", 14, observed=True),
+        Step("torch.fx:trace", "torch/fx.py", line),
+    )
     return Scan(
         label,
         FOUND,
@@ -234,4 +237,4 @@ def test_the_document_is_what_its_schema_says() -> None:
     )
     told = matching("inspect", json.loads(json.dumps(document(everything))))
     assert told["places"][1]["instead"]["scope"] == "thread" and told["places"][1]["found"] is None
-    assert told["places"][0]["scan"]["hits"][0]["way"][1]["observed"] is True
+    assert told["places"][0]["scan"]["hits"][0]["way"][0]["observed"] is True
