@@ -102,6 +102,12 @@ def gate(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def explain(session: nox.Session) -> None:
+    """Why a cell fails: which thread did what to which: `-- CELL`, `-- --help`."""
+    bisect_env("explain", *session.posargs)
+
+
+@nox.session(venv_backend="none")
 def report(session: nox.Session) -> None:
     """The table of what a store holds, here or brought from another host: `-- FILE --store DIR`."""
     bisect_env("report", *session.posargs)

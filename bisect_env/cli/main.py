@@ -17,8 +17,10 @@ COMMANDS = {
     "matrix": "bisect_env.cli.matrix",
     "bisect": "bisect_env.cli.bisect",
     "gate": "bisect_env.cli.gate",
+    "explain": "bisect_env.cli.explain",
     "snapshot": "bisect_env.cli.snapshot",
     "capture": "bisect_env.cli.capture",
+    "inspect": "bisect_env.cli.inspect",
     "simulate": "bisect_env.cli.simulate",
     "report": "bisect_env.cli.report",
     "history": "bisect_env.cli.history",
@@ -78,7 +80,8 @@ def cli() -> None:
     attention, or stay at full throughput.
 
     With an environment that works and one that fails, `bisect-env bisect` tells which of their differences is to blame.
-    Before a host is changed, `bisect-env gate` tells whether the change may be made.
+    Before a host is changed, `bisect-env gate` tells whether the change may be made. Why a combination fails,
+    `bisect-env explain` tells.
     """
 
 

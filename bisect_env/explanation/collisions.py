@@ -6,8 +6,11 @@ What no such window explains is UNKNOWN, whatever the message looks like.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from bisect_env.explanation.records import (
     Action,
@@ -46,12 +49,31 @@ class Seen:
 
     def foreign(self, state: State, thread: str, t: float) -> Window | None:
         """The window of another thread that was open at a time: of several the one that opened last."""
-        found = [w for w in self.windows if w.state is state and w.thread != thread and holds(w, t)]
+        others = (name for name in self._threads.get(state, ()) if name != thread)
+        found = [window for name in others if (window := self.own(state, name, t)) is not None]
         return max(found, key=lambda window: window.start, default=None)
 
     def own(self, state: State, thread: str, t: float) -> Window | None:
         """The thread's own window that was open at a time."""
-        return next((w for w in self.windows if w.state is state and w.thread == thread and holds(w, t)), None)
+        windows = self._by_lane.get((state, thread), ())
+        place = bisect_right(windows, t, key=lambda window: window.start) - 1
+        return windows[place] if place >= 0 and holds(windows[place], t) else None
+
+    @cached_property
+    def _by_lane(self) -> Mapping[tuple[State, str], Sequence[Window]]:
+        """Each thread's windows of a state, by their start; none of them overlap, so that one can be looked up."""
+        lanes: defaultdict[tuple[State, str], list[Window]] = defaultdict(list)
+        for window in self.windows:
+            lanes[window.state, window.thread].append(window)
+        return lanes
+
+    @cached_property
+    def _threads(self) -> Mapping[State, Sequence[str]]:
+        """The threads that have windows of a state."""
+        threads: defaultdict[State, list[str]] = defaultdict(list)
+        for state, thread in self._by_lane:
+            threads[state].append(thread)
+        return threads
 
     def stuck_at(self, state: State, t: float) -> Stuck | None:
         """The flag's sticking that a time falls into."""
@@ -70,7 +92,7 @@ def collisions_of(log: WitnessLog, windows: tuple[Window, ...], trial: TrialReco
         found.append(_failed(seen, failure, met))
     if trial.outcome is Outcome.HANG:
         found.append(_hung(seen, trial))
-    eager = list(_eager(seen, used))
+    eager = list(_eager(seen, used, any(count for path in trial.paths for _, count in path.signs)))
     return tuple(_counted(found) + sorted(_counted(eager), key=lambda each: -each.count))
 
 
@@ -112,8 +134,7 @@ def _is_worker(thread: str) -> bool:
 
 
 def _failed(seen: Seen, failure: Failure, met: Event | None) -> Collision:
-    message = failure.message.strip().splitlines()[0] if failure.message.strip() else str(failure.signature)
-    message = message if failure.signature.type in message else f"{failure.signature.type}: {message}"
+    message = f"{failure.signature.type}: {_first_line(failure)}"
     base = Collision(
         Mechanism.UNKNOWN, Consequence.FAILED, failure.thread, met, "", None, at=failure.t, message=message
     )
@@ -124,6 +145,15 @@ def _failed(seen: Seen, failure: Failure, met: Event | None) -> Collision:
             return explain(seen, base, failure)
     last = [event for event in seen.log.events if event.thread == failure.thread and event.t <= failure.t]
     return replace(base, met=last[-1] if last else None)
+
+
+def _first_line(failure: Failure) -> str:
+    """What a failure says; the last line where the first ones are those of an earlier traceback."""
+    lines = [line.strip() for line in failure.message.splitlines() if line.strip()]
+    if not lines:
+        return failure.signature.template or "no message"
+    line = lines[-1] if lines[0].startswith("Previous Traceback") else lines[0]
+    return line.removeprefix(f"{failure.signature.type}: ")
 
 
 def _explained(seen: Seen, base: Collision, met: Event) -> Collision:
@@ -237,8 +267,12 @@ def _hung(seen: Seen, trial: TrialRecord) -> Collision:
     return Collision(Mechanism.UNKNOWN, Consequence.HUNG, met.thread if met else "", met, "", None, at, trial.message)
 
 
-def _eager(seen: Seen, used: set[int]) -> Iterator[Collision]:
-    """Calls that took the eager path: by what they obeyed, and unfused ones that nothing obeyed explains."""
+def _eager(seen: Seen, used: set[int], dense: bool) -> Iterator[Collision]:
+    """Calls that took the eager path: by what they obeyed, and unfused ones that nothing obeyed explains.
+
+    These only where the trial itself found calls unfused that should not be (``dense``): a program may well call the
+    eager attention on purpose.
+    """
     due: set[str] = set()
     limited: dict[str, Event] = {}
     for event in seen.log.events:
@@ -260,7 +294,7 @@ def _eager(seen: Seen, used: set[int]) -> Iterator[Collision]:
             hit = limited.get(event.thread)
             if hit is not None:
                 yield replace(base, mechanism=Mechanism.RECOMPILE_LIMIT, met=hit, at=event.t)
-            else:
+            elif dense:
                 yield base
 
 

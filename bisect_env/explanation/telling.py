@@ -259,5 +259,7 @@ def _nothing(seen: Seen, trial: TrialRecord) -> str:
     log = seen.log
     counted = len(log.events) + sum(number for *_, number in log.counts)
     if trial.outcome is Outcome.CLEAN:
-        return f"Nothing failed and no call ran eagerly, in {counted} events of {len(log.threads)} threads."
+        calls = sum(event.state is State.UNFUSED for event in log.events)
+        eager = f"{calls} calls ran eagerly that met no other thread's state" if calls else "no call ran eagerly"
+        return f"Nothing failed and {eager}, in {counted} events of {len(log.threads)} threads."
     return f"The trial ended as {trial.outcome}, and no thread's failure was reported: {trial.message or 'no message'}."

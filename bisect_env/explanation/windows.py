@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 
 from packaging.version import InvalidVersion, Version
 
@@ -63,7 +64,9 @@ def windows_of(log: WitnessLog) -> tuple[Window, ...]:
     found = [*_brackets(log)]
     for state in FLAGS:
         found += _flag(log, state)
-    return tuple(sorted(found, key=lambda window: (window.start, window.thread, window.state)))
+    return tuple(
+        sorted(found, key=lambda each: (each.start, each.thread, each.state, inf if each.end is None else each.end))
+    )
 
 
 def holds(window: Window, t: float) -> bool:
@@ -83,12 +86,17 @@ def stuck_flags(log: WitnessLog, windows: tuple[Window, ...]) -> tuple[Stuck, ..
 
 
 def _brackets(log: WitnessLog) -> Iterator[Window]:
-    """Windows of what is entered and left, or acquired and released, the same one nested in itself counting once."""
+    """Windows of what is entered and left, or acquired and released, the same one nested in itself counting once.
+
+    In a log that lacks events, one that is opened anew counts as ended unseen: taken for nested it would never end.
+    """
     opened: dict[tuple[State, str], tuple[Event, int]] = {}
     for event in log.events:
         key = event.state, event.thread
+        if event.state in FLAGS:
+            continue
         if event.action in OPENS:
-            first, depth = opened.get(key, (event, 0))
+            first, depth = (event, 0) if log.dropped else opened.get(key, (event, 0))
             opened[key] = first, depth + 1
         elif event.action in OPENS.values() and key in opened:
             first, depth = opened.pop(key)

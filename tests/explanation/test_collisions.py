@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bisect_env.explanation.collisions import collisions_of
 from bisect_env.explanation.records import Action, Collision, Consequence, Mechanism, State, WitnessLog
 from bisect_env.explanation.windows import holds, windows_of
-from bisect_env.trials.records import Outcome, TrialRecord
+from bisect_env.trials.records import Outcome, PathCount, TrialRecord
 from tests.explanation.logs import START, Story, failure, race, trial
 from tests.explanation.test_windows import stories
 
@@ -81,9 +81,11 @@ def test_an_unfused_call_past_the_threads_own_limit() -> None:
     story.does("w1", State.UNFUSED, Action.CALL)
     hit = story.obeys("w1", State.RECOMPILE_LIMIT, "recompile_limit=8 reached, runs eagerly")
     story.does("w1", State.UNFUSED, Action.CALL)
-    by_mechanism = {each.mechanism: each for each in found(story.log, trial())}
+    dense = replace(trial(), paths=(PathCount("w1", 9, (("math_attention", 2),)),))
+    by_mechanism = {each.mechanism: each for each in found(story.log, dense)}
     limited = by_mechanism[Mechanism.RECOMPILE_LIMIT]
     assert (limited.met, limited.culprit, limited.count) == (hit, "", 2)
+    assert {each.mechanism for each in found(story.log, trial())} == {Mechanism.RECOMPILE_LIMIT}
     assert by_mechanism[Mechanism.UNKNOWN].culprit == ""
 
 
@@ -131,6 +133,13 @@ def test_a_failure_that_is_not_of_the_flag_is_not_explained_by_it() -> None:
     other = replace(failed, message="'Subgraph' object has no attribute 'dtype'")
     first = found(story.log, trial(other))[0]
     assert facts(first) == (Mechanism.UNKNOWN, Consequence.FAILED, "w1", "")
+
+
+def test_a_failure_that_tells_an_earlier_traceback_first_is_told_by_its_own_line() -> None:
+    message = 'Previous Traceback:\n  File "x.py", line 2, in f\n\nRuntimeError: Metrics have already been set.'
+    story, _ = race()
+    first = found(story.log, trial(failure("w1", START + 9, message)))[0]
+    assert first.message == "RuntimeError: Metrics have already been set."
 
 
 def test_what_autograds_thread_obeyed_is_the_failure_of_the_worker_it_runs_for() -> None:

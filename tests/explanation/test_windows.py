@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -64,6 +65,16 @@ def test_nested_ones_are_one() -> None:
     story.leaves("w0", State.COMPILE)
     last = story.leaves("w0", State.COMPILE)
     assert [(window.thread, window.end) for window in of(story, State.COMPILE)] == [("w0", last.t)]
+
+
+def test_but_where_events_are_missing_an_end_may_be_among_them() -> None:
+    story = Story()
+    for _ in range(2):
+        story.enters("w0", State.COMPILE)
+    last = story.leaves("w0", State.COMPILE)
+    story.leaves("w0", State.COMPILE)
+    [only] = windows_of(replace(story.log, dropped=1))
+    assert (only.opened, only.end) == (story.events[1], last.t)
 
 
 def test_a_global_flag_that_one_thread_clears_is_cleared_for_all_of_them() -> None:

@@ -1,0 +1,157 @@
+"""``bisect-env explain``: why a cell fails."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+from typing import IO, cast
+
+import click
+from rich.console import Console
+
+from bisect_env.bundles.offline import Offline
+from bisect_env.cli import output
+from bisect_env.cli.bisect_options import gpu_options
+from bisect_env.cli.chosen_cell import chosen, measured_with
+from bisect_env.cli.common import STORE_FILE, Progress, complain, ends_cleanly, project_folder, root_option, stored
+from bisect_env.engine.defaults import default_matrix
+from bisect_env.engine.settings import Settings
+from bisect_env.environments.index import SimpleIndex
+from bisect_env.environments.uv import Uv
+from bisect_env.errors import ExitCode, InfrastructureError
+from bisect_env.explanation.driver import FAILURES, MOST, Asked, Witnessing
+from bisect_env.explanation.explain import is_explained
+from bisect_env.explanation.records import Explanation
+from bisect_env.matrix.loading import load
+from bisect_env.report import explanation as report
+from bisect_env.report import explanation_machine as machine
+from bisect_env.report.progress import LineReporter, LiveReporter
+from bisect_env.store.database import Store
+from bisect_env.trials import gpu, reproducers
+
+EPILOG = """\b
+Exit codes:
+  0  explained: a trial went wrong, and the account says how
+  2  usage or bad input, or a cell that has no environment here
+  3  undecided: nothing went wrong under the witness, or none of the known
+     mechanisms fits; the ledger says what would tell
+  5  infrastructure: disk, GPU, driver, index
+  130  interrupted; the same command goes on from there
+"""
+
+
+@click.command("explain", epilog=EPILOG, short_help="Why a cell fails: which thread did what to which.")
+@click.argument("name", metavar="CELL")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@root_option
+@click.option(
+    "--trials",
+    type=click.IntRange(1),
+    help=f"Witnessed trials in all. Default: until {FAILURES} went wrong, at most {MOST}.",
+)
+@click.option("--again", is_flag=True, help="Run new trials, and leave witnessed ones that are stored out.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the trials.")
+@gpu_options
+@click.option("--format", "fmt", type=click.Choice(report.FORMATS), help="Of the report. Default: text.")
+@output.file_options("Write the report to a file too; Markdown where it is called *.md.")
+@output.html_option
+@click.option(
+    "--bundle",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="No network: build from a bundle that `bisect-env unbundle --into DIR` took in.",
+)
+def command(
+    name: str,
+    file: Path | None,
+    root: Path,
+    trials: int | None,
+    again: bool,
+    seed: int,
+    gpus: str | None,
+    allow_busy: bool,
+    fmt: str | None,
+    json_path: str | None,
+    output_path: Path | None,
+    html_path: Path | None,
+    bundle: Path | None,
+) -> ExitCode:
+    """Say why CELL of a matrix FILE fails: which thread set what, which one met it, and what came of that.
+
+    Runs the cell's own condition with a witness in the reproducer's process, which notes with times and stacks who
+    sets, reads and obeys the process-wide state of torch's compiler. Then come the account of a trial that went wrong,
+    and a ledger: every known explanation, with what speaks for it and against it.
+
+    CELL is its id or the beginning of one, as in a table, or its levels: torch=2.11.0,transformers=5.8.1. Without FILE
+    the matrix is taken that the cell was measured with, else the shipped one.
+
+    Witnessed trials are stored and never counted by a verdict; the same command again uses them, and goes on after
+    Ctrl-C.
+
+    \b
+    bisect-env explain torch-2.11.0_transformers-5.8.1
+    bisect-env explain torch=2.11.0,transformers=5.8.1 matrices/cpu.yaml
+    bisect-env explain 3f2a91c0 --trials 10 --html why.html
+    bisect-env explain 3f2a91c0 --again -o why.md --json why.json
+    """
+    output.check_writable(json_path, output_path, [("--html", html_path)])
+    path, why = _matrix(name, file, root, gpus)
+    gpu.devices(gpus)  # Says now what is wrong with the selection.
+    brought = None if bundle is None else Offline.open(bundle)
+    matrix = load(path, brought or SimpleIndex())
+    cell = chosen(name, matrix.cells, path)
+    reproducer = reproducers.prepare(matrix.reproducer)
+    settings = Settings(project_folder(root), seed, allow_busy=allow_busy, gpus=gpus, bundle=brought)
+    console = Console(file=cast("IO[str]", Progress()), highlight=False)
+    reporter = LiveReporter(console) if console.is_terminal else LineReporter(console)
+    stop = threading.Event()
+    ended: BaseException | None = None
+    # All input is checked: only now is anything written.
+    with ends_cleanly(), Store(settings.root / STORE_FILE) as store:
+        asked = Asked(matrix, cell, trials, again)
+        witnessing = Witnessing(asked, reproducer, settings, store, Uv(), reporter, stop)
+        with reporter:
+            for note in (why, *matrix.notes):
+                if note:
+                    reporter.note(note)
+            try:
+                witnessing.run(sys.argv[1:])
+            except (KeyboardInterrupt, InfrastructureError) as error:
+                stop.set()
+                ended = error
+        found = witnessing.explanation()
+    _put(found, fmt, json_path, output_path, html_path)
+    if isinstance(ended, InfrastructureError):
+        raise ended
+    if ended is not None:
+        complain("Interrupted. What was witnessed is kept: the same command without --again goes on from there.")
+        return ExitCode.INTERRUPTED
+    return ExitCode.PASSED if is_explained(found) else ExitCode.INCONCLUSIVE
+
+
+def _matrix(name: str, file: Path | None, root: Path, gpus: str | None) -> tuple[Path, str]:
+    """The matrix file, and a sentence that says why this one."""
+    if file is not None:
+        return file, ""
+    if (project_folder(root) / STORE_FILE).is_file():
+        with stored(root) as store:
+            known = measured_with(store, name)
+        if known is not None:
+            return known, f"No matrix named: taking {known}, with which this cell was measured."
+    return default_matrix(gpus)
+
+
+def _put(
+    found: Explanation, fmt: str | None, json_path: str | None, output_path: Path | None, html_path: Path | None
+) -> None:
+    """Print the report and write every file that was asked for."""
+    further = []
+    if html_path is not None:
+        from bisect_env.report.html.explanation import page
+
+        further.append(("--html", html_path, page(found)))
+    output.put_in_forms(
+        partial(report.report, found), partial(machine.document, found), fmt, json_path, output_path, further
+    )

@@ -1,0 +1,222 @@
+"""Witnessed trials of a cell: environment, then one trial at a time until enough went wrong, each stored as it ends.
+
+They are no part of what a cell's verdict counts. The next call uses those that are stored, and runs what is missing.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bisect_env import __version__
+from bisect_env.engine import prepare
+from bisect_env.engine.places import Place
+from bisect_env.engine.plan import Slot, silence_limit
+from bisect_env.engine.progress import Reporter
+from bisect_env.engine.recall import HOST
+from bisect_env.engine.settings import Settings
+from bisect_env.engine.sweeping import sweep
+from bisect_env.engine.trialing import PREPARED, Bench, Trial, prepared_cache, run_trial, warm_up
+from bisect_env.engine.turn import turn
+from bisect_env.environments.records import Environment, Lock, Unavailable
+from bisect_env.environments.uv import Uv
+from bisect_env.errors import BadInput, InfrastructureError
+from bisect_env.explanation.explain import explain, went_wrong
+from bisect_env.explanation.records import Explanation
+from bisect_env.matrix.cells import Cell, EnvironmentRequest, Matrix
+from bisect_env.store.database import Store
+from bisect_env.store.trials import StoredTrial
+from bisect_env.trials import gpu, machine
+from bisect_env.trials.records import Outcome, Reproducer, Side, TrialRecord
+from bisect_env.verdicts.samples import counts
+
+RUNS = "explain"
+"""Name of its runs in the store."""
+FAILURES, MOST = 3, 12
+"""Without a number of trials: until so many went wrong, at most so many."""
+RETRIES = 3
+"""Trials in a row that say nothing of the cell, after which it ends."""
+HOPELESS = (Outcome.IMPORT_FAILED, Outcome.SKIPPED)
+"""What ends so will end so again."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be explained, and by how many trials."""
+
+    matrix: Matrix
+    """That the cell is in: its limits, its reproducer."""
+    cell: Cell
+    trials: int | None = None
+    """None: until ``FAILURES`` went wrong, at most ``MOST``."""
+    again: bool = False
+    """Leave stored witnessed trials out."""
+
+
+class Witnessing:
+    """One call's part of an explanation.
+
+    Args:
+        asked: what is asked.
+        reproducer: ready to run; it has to be one that Python runs in the trial's process.
+        settings, store, uv, reporter: where and how.
+        stop: ends it within a second when set.
+    """
+
+    def __init__(
+        self,
+        asked: Asked,
+        reproducer: Reproducer,
+        settings: Settings,
+        store: Store,
+        uv: Uv,
+        reporter: Reporter,
+        stop: threading.Event,
+    ) -> None:
+        self._asked, self._reproducer, self._settings, self._store = asked, reproducer, settings, store
+        self._uv, self._reporter, self._stop = uv, reporter, stop
+        self._matrix = replace(asked.matrix, at_once=1)
+        self._locks: dict[str, Lock | Unavailable] = {}
+        self._records: list[TrialRecord] = []
+
+    def run(self, argv: Sequence[str] = ()) -> None:
+        """Do what is missing; what came of it, also when it was ended early, is in :meth:`explanation`.
+
+        Raises:
+            BadInput: the cell has no environment here, or its trials cannot run here.
+            InfrastructureError: the machine, an index or the disk failed; what was measured is kept.
+            KeyboardInterrupt: it was stopped; likewise.
+        """
+        store, cell = self._store, self._asked.cell
+        sweep(store)
+        self._resolve()
+        if not self._asked.again:
+            self._records = [sample.record for sample in self._stored(Side.WITNESS)]
+            if self._records:
+                self._reporter.note(f"{len(self._records)} witnessed trials are stored and used again (--again: anew)")
+        if self._enough():
+            return
+        about = f"an explanation of {cell.id}"
+        with turn(self._settings.root, about, self._stop, self._reporter.note):
+            environment, filler = self._build()
+            versions = {"bisect-env": __version__, "python": sys.version.split()[0], HOST: socket.gethostname()}
+            run_id = store.start_run(RUNS, self._matrix.path, argv, self._settings.seed, versions)
+            try:
+                self._measure(run_id, environment, filler)
+            except BaseException as error:
+                store.end_run(run_id, "interrupted" if isinstance(error, KeyboardInterrupt) else "failed")
+                raise
+            store.end_run(run_id, "completed")
+
+    def explanation(self) -> Explanation:
+        """What is known now."""
+        plain = [sample.record for sample in self._stored(Side.THREADS) if counts(sample.record)]
+        serial = [sample.record for sample in self._stored(Side.SERIAL) if counts(sample.record)]
+        return explain(self._asked.cell.id, self._address or "", self._records, plain, serial)
+
+    # The environment
+
+    @property
+    def _address(self) -> str | None:
+        lock = self._locks.get(self._asked.cell.request.key)
+        return lock.address if isinstance(lock, Lock) else None
+
+    def _cells(self) -> tuple[Cell, ...]:
+        """The cell, and the one whose environment fills its stale compile cache."""
+        cell = self._asked.cell
+        source = self._matrix.stale_source_of(cell) if cell.condition.cache == "stale" else None
+        return (cell,) if source is None else (cell, source)
+
+    def _resolve(self) -> None:
+        settings = self._settings
+        self._locks = prepare.resolve(
+            self._cells(), self._store, self._uv, self._reporter, self._stop, settings.fresh, settings.bundle
+        )
+        self._store.put_cells([self._asked.cell], self._matrix.name)
+        for cell in self._cells():
+            self._refuse(cell, self._locks[cell.request.key])
+
+    def _build(self) -> tuple[Environment, Environment]:
+        """The cell's environment, and the one that fills its compile cache."""
+        wanted: dict[str, tuple[Lock, EnvironmentRequest, str]] = {}
+        for cell in self._cells():
+            lock = self._locks[cell.request.key]
+            assert isinstance(lock, Lock), "what does not resolve was refused"
+            wanted.setdefault(lock.address, (lock, cell.request, cell.id))
+        settings = self._settings
+        built = prepare.build(
+            wanted, settings.root, self._store, self._uv, self._reporter, self._stop, self._matrix.limits,
+            settings.bundle,
+        )  # fmt: skip
+        found = []
+        for cell in self._cells():
+            lock = self._locks[cell.request.key]
+            assert isinstance(lock, Lock), "what does not resolve was refused"
+            environment = built[lock.address]
+            self._refuse(cell, environment)
+            assert isinstance(environment, Environment), "what cannot be built was refused"
+            found.append(environment)
+        return found[0], found[-1]
+
+    def _refuse(self, cell: Cell, found: Lock | Environment | Unavailable) -> None:
+        if isinstance(found, Unavailable):
+            wanted = "a cell that has an environment; `bisect-env matrix` says what is the matter with this one"
+            raise BadInput("CELL", "", f"{cell.id} has no environment here: {found.reason}: {found.message}", wanted)
+
+    # Its trials
+
+    def _stored(self, side: Side) -> list[StoredTrial]:
+        if self._address is None:
+            return []
+        names = frozenset(device.name for device in gpu.devices(self._settings.gpus))
+        used = names if self._asked.cell.condition.device != "cpu" else frozenset[str]()
+        found = self._store.trials(self._asked.cell.key, self._address, self._reproducer.content_hash, used)
+        return [s for s in found if s.record.side is side and s.record.outcome is not Outcome.INFRA]
+
+    def _enough(self) -> bool:
+        done, wanted = len(self._records), self._asked.trials
+        if wanted is not None:
+            return done >= wanted
+        return done >= MOST or sum(map(went_wrong, self._records)) >= FAILURES
+
+    def _measure(self, run_id: str, environment: Environment, filler: Environment) -> None:
+        cell, address = self._asked.cell, environment.lock.address
+        addresses = {cell.request.key: address, self._cells()[-1].request.key: filler.lock.address}
+        bench = Bench(
+            self._matrix, self._settings, self._store, run_id, self._reproducer, self._stop, self._reporter.note,
+            addresses,
+        )  # fmt: skip
+        place = Place(0, machine.cores())
+        most = MOST if self._asked.trials is None else self._asked.trials
+        self._reporter.phase("trials", most - len(self._records))
+        if cell.condition.cache in PREPARED and not prepared_cache(bench, cell, environment).is_dir():
+            self._reporter.trial_started(cell, Side.WARMUP, 1, 1)
+            record = warm_up(bench, cell, environment, filler, place)
+            self._reporter.trial_ended(cell, record, "not counted: it fills the compile cache")
+        silences = [sample.record.longest_silence for sample in self._stored(Side.SERIAL)]
+        limits = self._matrix.limits
+        # Three times the limit from the first one on: it need not be confirmed that the cell hangs, and the witness
+        # makes it slower.
+        silence = silence_limit(limits.silence, limits.first_silence, silences, tripled=True)
+        in_vain = 0
+        while not self._enough():
+            number = len(self._records)
+            self._reporter.trial_started(cell, Side.WITNESS, number + 1, most)
+            record = run_trial(bench, Trial(Slot(cell, Side.WITNESS, number), environment, place, silence))
+            useless = record.outcome is Outcome.INFRA
+            self._reporter.trial_ended(cell, record, f"not counted: {record.message}" if useless else "")
+            in_vain = in_vain + 1 if useless else 0
+            if in_vain == RETRIES or (useless and record.aborted):
+                raise InfrastructureError(
+                    f"{cell.id}: a trial failed for a reason that says nothing about the cell: {record.message}\n"
+                    "  What was measured so far is kept: the same command goes on from there."
+                )
+            if not useless:
+                self._records.append(record)
+            if record.outcome in HOPELESS:
+                shown = str(record.failures[0].signature) if record.failures else record.message
+                wanted = f"a cell whose reproducer runs; `bisect-env show {record.id}` has this trial's output"
+                raise BadInput("CELL", "", f"its trials cannot run here: {record.outcome}: {shown}", wanted)

@@ -1,0 +1,227 @@
+"""``explain`` as a user runs it: a pretended torch whose tracing flag is one for all threads, and the real witness."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from bisect_env.store.database import Store
+from bisect_env.trials.records import Side
+from tests.support.racing import World
+from tests.support.schemas import matching
+
+TRACE = """\
+_is_fx_tracing_flag = False
+
+
+def is_fx_symbolic_tracing():
+    return _is_fx_tracing_flag
+
+
+class Tracer:
+    def trace(self, work):
+        global _is_fx_tracing_flag
+        old_is_fx_tracing_flag = _is_fx_tracing_flag
+        _is_fx_tracing_flag = True
+        try:
+            return work()
+        finally:
+            _is_fx_tracing_flag = old_is_fx_tracing_flag
+"""
+WRAPPER = """\
+from torch.fx import _symbolic_trace
+
+
+def compile_wrapper(work):
+    is_fx_symbolic_tracing = _symbolic_trace.is_fx_symbolic_tracing
+    if is_fx_symbolic_tracing():
+        raise RuntimeError("Detected that you are using FX to symbolically trace a dynamo-optimized function.")
+    return work()
+"""
+SCRIPT = """\
+import json, os, sys, threading, time, traceback
+
+condition = json.load(open(os.environ["BISECT_ENV_CONDITION"]))
+events = open(os.environ["BISECT_ENV_EVENTS"], "a", buffering=1)
+
+
+def say(event, **values):
+    events.write(json.dumps({"event": event, "t": time.time(), **values}) + "\\n")
+
+
+say("start", pid=os.getpid())
+import torch
+from torch._dynamo.eval_frame import compile_wrapper
+from torch.fx._symbolic_trace import Tracer
+
+say("ready", versions={"torch": torch.__version__}, devices=[])
+time.sleep(torch.FATE.get("seconds", 0))
+tracing, called = threading.Event(), threading.Event()
+status = 0
+
+
+def traces():
+    if torch.FATE.get("race"):
+        Tracer().trace(lambda: (tracing.set(), called.wait()))
+    else:
+        Tracer().trace(lambda: None)
+        tracing.set()
+
+
+def calls():
+    global status
+    tracing.wait()
+    try:
+        compile_wrapper(lambda: None)
+    except RuntimeError as error:
+        status = 1
+        say("failure", thread="w1", type="RuntimeError", message=str(error), module="torch._dynamo.eval_frame",
+            where="compile_wrapper:7", traceback=traceback.format_exc())
+    finally:
+        called.set()
+
+
+threads = [threading.Thread(target=work, name=name) for name, work in (("w0", traces), ("w1", calls))]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+say("done")
+sys.exit(status)
+"""
+MATRIX = """\
+name: flags
+index: {{urls: ['{url}']}}
+reproducer: {{command: [python, race.py], files: [race.py]}}
+axes: {{torch: {versions}}}
+conditions: {{threads: 2}}
+"""
+
+
+@pytest.fixture
+def flags(world: World) -> World:
+    """A matrix of a torch that races, 2.11.0, and of one that does not, 2.14.1."""
+    files = {
+        "torch/fx/__init__.py": "",
+        "torch/fx/_symbolic_trace.py": TRACE,
+        "torch/_dynamo/__init__.py": "",
+        "torch/_dynamo/eval_frame.py": WRAPPER,
+    }
+    world.torch("2.11.0", files, race=True)
+    world.torch("2.14.1", files)
+    world.torch("2.13.0", files, race=True, seconds=1.5)
+    (world.folder / "race.py").write_text(SCRIPT)
+    matrix(world, "[2.11.0, 2.14.1]")
+    return world
+
+
+def matrix(world: World, versions: str) -> None:
+    (world.folder / "m.yaml").write_text(MATRIX.format(url=world.index.url, versions=versions))
+
+
+def witnessed(world: World) -> list[str]:
+    return [trial for trial, _, side, _, _ in world.trials() if side == "witness"]
+
+
+def test_a_race_is_explained_stored_and_used_again(flags: World) -> None:
+    files = {name: flags.folder / name for name in ("why.md", "why.json", "why.html")}
+    done = flags.run(
+        "explain", "torch=2.11.0", "m.yaml", "-o", "why.md", "--json", "why.json", "--html", "why.html"
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Thread w0 set the tracing flag at " in done.stdout
+    assert "from trace (torch/fx/_symbolic_trace.py:12)" in done.stdout.replace("\n", " ")
+    assert "in compile_wrapper (torch/_dynamo/eval_frame.py:7)" in " ".join(done.stdout.split())
+    assert "[3/12]" in done.stderr and "[4/12]" not in done.stderr
+    document = matching("explain", json.loads(files["why.json"].read_text()))
+    assert (document["failed"], document["plain"], len(document["accounts"])) == (3, 0, 3)
+    standings = {each["name"]: each["standing"] for each in document["hypotheses"]}
+    assert standings["another thread's trace"] == "kept" and standings["the tracing flag sticks"] == "eliminated"
+    assert files["why.md"].read_text().startswith("torch-2.11.0: another thread's trace")
+    assert "<svg" in files["why.html"].read_text()
+    first = witnessed(flags)
+    again = flags.run("explain", "torch-2.11.0", "m.yaml")
+    assert again.returncode == 0 and "3 witnessed trials are stored and used again" in again.stderr
+    assert witnessed(flags) == first
+    anew = flags.run("explain", "torch-2.11.0", "m.yaml", "--again", "--trials", "1")
+    assert anew.returncode == 0 and "1 of 1 witnessed trial" in anew.stdout
+    assert len(witnessed(flags)) == 4
+    assert not flags.processes()
+
+
+def test_what_does_not_fail_is_undecided(flags: World) -> None:
+    done = flags.run("explain", "torch-2.14.1", "m.yaml", "--trials", "2")
+    assert done.returncode == 3, done.stderr
+    assert "0 of 2 witnessed trials went wrong" in done.stdout and len(witnessed(flags)) == 2
+
+
+def test_verdicts_do_not_count_witnessed_trials_and_explain_counts_those_without(flags: World) -> None:
+    (flags.folder / "m.yaml").write_text((flags.folder / "m.yaml").read_text() + "trials: 3\ncontrols: 3\nsolo: 0\n")
+    flags.run("explain", "torch-2.11.0", "m.yaml", "--trials", "1")
+    done = flags.run("matrix", "m.yaml", "--cell", "torch-2.11.0")
+    assert done.returncode == 0, done.stderr
+    sides = [side for _, _, side, _, _ in flags.trials()]
+    assert sides.count("threads") == 3 and sides.count("witness") == 1
+    # Without FILE: the matrix that the cell was measured with.
+    found = flags.run("explain", "torch-2.11.0", "--trials", "1", "--json", "-")
+    assert found.returncode == 0, found.stderr
+    assert f"taking {flags.folder / 'm.yaml'}, with which this cell was measured" in found.stderr
+    document = json.loads(found.stdout)
+    assert (document["plain_failed"], document["plain"]) == (3, 3)
+
+
+def test_after_an_interruption_it_goes_on(flags: World) -> None:
+    matrix(flags, "[2.13.0]")
+    process = flags.start("explain", "torch-2.13.0", "m.yaml", "--trials", "3")
+    until = time.monotonic() + 60
+    while not witnessed(flags) and time.monotonic() < until:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130 and "Interrupted. What was witnessed is kept" in stderr
+    assert "Thread w0 set the tracing flag" in stdout
+    kept = witnessed(flags)
+    assert 1 <= len(kept) < 3 and not flags.processes()
+    done = flags.run("explain", "torch-2.13.0", "m.yaml", "--trials", "3")
+    assert done.returncode == 0 and len(witnessed(flags)) == 3 and witnessed(flags)[: len(kept)] == kept
+    with Store(flags.store / "store.sqlite", read_only=True) as store:
+        assert [run.status for run in store.runs("explain")] == ["completed", "interrupted"]
+        trial = store.trial(kept[0])
+        assert trial is not None and trial.record.side is Side.WITNESS and trial.record.witness
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("torch-2.12",), "m.yaml has no cell 'torch-2.12'"),
+        (("torch-2",), "fits 2 cells of m.yaml"),
+        (("torch-2.11.0", "--json", "nowhere/x.json"), "there is no folder nowhere"),
+        (("torch-2.11.0", "--trials", "0"), "0 is not in the range"),
+    ],
+)
+def test_bad_input_writes_nothing(flags: World, args: tuple[str, ...], says: str) -> None:
+    done = flags.run("explain", args[0], "m.yaml", *args[1:])
+    assert done.returncode == 2 and says in done.stderr
+    assert not flags.store.exists()
+
+
+def test_a_cell_without_an_environment_is_refused(flags: World) -> None:
+    matrix(flags, "[2.9.9]")
+    done = flags.run("explain", "torch-2.9.9", "m.yaml")
+    assert done.returncode == 2 and "torch-2.9.9 has no environment here" in done.stderr
+
+
+def test_trials_that_cannot_run_here_end_it(flags: World) -> None:
+    (flags.folder / "race.py").write_text("import sys\nsys.exit(125)\n")
+    done = flags.run("explain", "torch-2.11.0", "m.yaml")
+    assert done.returncode == 2 and "its trials cannot run here: skipped" in done.stderr
+    assert len(witnessed(flags)) == 1
+
+
+def test_help_teaches(tmp_path: Path, world: World) -> None:
+    text = world.run("explain", "--help").stdout
+    assert "bisect-env explain torch=2.11.0,transformers=5.8.1 matrices/cpu.yaml" in text and "3  undecided" in text
