@@ -248,6 +248,7 @@ class _Run:
         found = lookups.versions(want, specification, place.uv.simple, pythons)
         if not specification.prior_from_reading or len(found.names) < 3:
             return found
+        place.reporter.note(f"reading where {found.distribution} changed, in the wheels of {len(found.names)} versions")
         read = lookups.reading(found, specification.index, pythons, self._tracebacks(), place.settings.root)
         return replace(found, reading=read)
 
