@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,6 +52,7 @@ PLACES = "--in cell:ID of the store, --cells MATRIX, or --in with " + WORDS
 @click.option("--depth", type=click.IntRange(0), default=6, show_default=True, help="Most calls that a scan follows.")
 @click.option("--unresolved", is_flag=True, help="List the calls that a scan could not follow.")
 @click.option("--uses", is_flag=True, help="Who sets NAME and who reads it, in all of its distribution; who shares it.")
+@click.option("--within", multiple=True, metavar="PACKAGE", help="Look for --uses in this alone; repeatable.")
 @click.option("--diff", is_flag=True, help="What differs in the source of NAME between two places.")
 @click.option(
     "--trace",
@@ -89,6 +91,7 @@ def command(
     depth: int,
     unresolved: bool,
     uses: bool,
+    within: tuple[str, ...],
     diff: bool,
     script: Path | None,
     timeout: float,
@@ -121,6 +124,7 @@ def command(
             depth=depth,
             uses=uses,
             distribution=name.partition(".")[0],
+            within=within,
         ),
         diff,
         script,
@@ -129,17 +133,19 @@ def command(
     check(wanted)
     if not words and matrix is None:
         raise BadInput("--in", "", "no place to read it from", PLACES)
+    if within and not uses:
+        raise BadInput("--within", "", "no --uses, which is what it is for", "--uses as well")
     if fail_on_hit and not scans:
         raise BadInput("--fail-on-hit", "", "no scan", "--scan REGEX as well")
     check_writable(json_path, None, [("--markdown", markdown_path)])
-    traffic = Traffic()
+    traffic, began = Traffic(), time.monotonic()
     with ends_cleanly():
         asked = inspect_places.Asked(words, matrix, patterns, IndexChoice(None, urls, find_links, offline), download)
         places = inspect_places.opened(asked, wanted.asked.distribution, project_folder(root), traffic)
         traced = None
         if script is not None:
             traced = trace(interpreter(places.words, len(places.sources)), script, arguments, timeout)
-        found = replace(inspect(places.sources, wanted, traffic, traced), notes=(*places.notes, *traffic.notes))
+        found = replace(inspect(places.sources, wanted, traffic, traced, began), notes=(*places.notes, *traffic.notes))
     narrow = sys.stdout is not None and sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if narrow else WIDE
     further = [("--markdown", markdown_path, report.as_markdown(found, unresolved))] if markdown_path else []

@@ -15,7 +15,7 @@ from bisect_env.errors import BadInput
 from bisect_env.inspection.compare import across
 from bisect_env.inspection.differences import difference
 from bisect_env.inspection.inspected import Asked, Cost, Inspection, Place, Traced, look, stand_in
-from bisect_env.inspection.records import Found, NotFound, Sources
+from bisect_env.inspection.records import Found, Held, NotFound, Sources
 from bisect_env.inspection.traffic import Traffic
 from bisect_env.matrix.problems import shown
 from bisect_env.report.dry_run import count
@@ -82,7 +82,9 @@ def interpreter(words: Sequence[str], places: int) -> Path:
     return python
 
 
-def inspect(sources: Sequence[Sources], wanted: Wanted, traffic: Traffic, traced: Traced | None) -> Inspection:
+def inspect(
+    sources: Sequence[Sources], wanted: Wanted, traffic: Traffic, traced: Traced | None, began: float
+) -> Inspection:
     """Read all places.
 
     Args:
@@ -90,14 +92,18 @@ def inspect(sources: Sequence[Sources], wanted: Wanted, traffic: Traffic, traced
         wanted: what is to be told.
         traffic: of opening them; it grows as they are read.
         traced: the script's calls, where one was run.
+        began: when opening them began, as of ``time.monotonic()``.
 
     Raises:
         BadInput: no place has such a name, or a difference is asked of other than two.
         InfrastructureError: something that is there cannot be read.
     """
-    asked, began = wanted.asked, time.monotonic()
+    asked = wanted.asked
     if wanted.diff and len(sources) != 2:
         raise BadInput("--diff", "", f"{count(len(sources), 'place')}", "two: --in A --in B")
+    for package in asked.within:
+        if all(each.holds(package) is Held.ABSENT for each in sources):
+            raise BadInput("--within", "", f"{package} is in none of the places", "a package, such as torch.fx")
     observed = traced.calls if traced is not None else ()
     places = at_once(lambda each: look(each, asked, observed), sources)
     if not any(isinstance(place.found, Found) for place in places):

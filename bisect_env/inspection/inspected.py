@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bisect_env.inspection.names import resolve
@@ -28,6 +28,8 @@ class Asked:
     uses: bool = False
     distribution: str = ""
     """All of which is looked through for uses."""
+    within: tuple[str, ...] = ()
+    """Packages and modules that are looked through instead."""
 
 
 @dataclass(frozen=True)
@@ -104,8 +106,19 @@ def look(sources: Sources, asked: Asked, observed: Sequence[Call] = ()) -> Place
         found,
         surface(sources, asked.name, asked.match) if asked.surface else None,
         scan(sources, asked.name, asked.patterns, asked.depth, observed) if asked.patterns else None,
-        uses(sources, asked.name, asked.distribution) if asked.uses else None,
+        uses(sources, asked.name, asked.distribution, _within(sources, asked)) if asked.uses else None,
     )
+
+
+def _within(sources: Sources, asked: Asked) -> tuple[str, ...] | None:
+    """The modules that are looked through for uses; None: all of the distribution."""
+    return tuple(dict.fromkeys(_below(sources, asked.within))) if asked.within else None
+
+
+def _below(sources: Sources, names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        yield name
+        yield from _below(sources, [f"{name}.{part}" for part in sources.submodules(name)])
 
 
 def stand_in(sources: Sources, place: Place, asked: Asked) -> Place:
@@ -117,7 +130,11 @@ def stand_in(sources: Sources, place: Place, asked: Asked) -> Place:
     if not isinstance(found, NotFound) or not asked.uses or not found.nearest or not found.known:
         return place
     nearest = found.nearest[0]
-    return replace(place, instead=uses(sources, nearest, asked.distribution)) if _beside(nearest, found) else place
+    return (
+        replace(place, instead=uses(sources, nearest, asked.distribution, _within(sources, asked)))
+        if _beside(nearest, found)
+        else place
+    )
 
 
 def _beside(nearest: str, found: NotFound) -> bool:

@@ -8,12 +8,13 @@ from bisect_env.engine.disk import size
 from bisect_env.inspection.inspected import Cost, Inspection, Place, Traced
 from bisect_env.inspection.records import Found, NotFound
 from bisect_env.report.dry_run import count
+from bisect_env.report.inspection_columns import listed
 from bisect_env.report.inspection_scan import scanned
 from bisect_env.report.inspection_surface import offered
 from bisect_env.report.inspection_uses import used
 from bisect_env.report.pieces import Part, Points, Section, Verbatim, Words, markdown, text
 
-NEAREST = 5
+NEAREST = 3
 """Names that are suggested for one that is not there."""
 SAME = "No difference."
 
@@ -51,7 +52,7 @@ def _sections(inspection: Inspection, unresolved: bool) -> list[Section]:
     sections = [Section("", (Words(inspection.asked.name), Points(tuple(_places(inspection.places)))))]
     sections += offered(inspection)
     sections += scanned(inspection.places, unresolved)
-    sections += used(inspection.places)
+    sections += used(inspection.places, inspection.asked.within)
     if inspection.difference is not None:
         before, after = (place.label for place in inspection.places)
         body: Part = Verbatim("", inspection.difference, "diff") if inspection.difference else Words(SAME)
@@ -63,11 +64,15 @@ def _sections(inspection: Inspection, unresolved: bool) -> list[Section]:
 
 def _places(places: Sequence[Place]) -> Iterable[str]:
     """Where the name is; places that say the same in one line."""
+    if len(places) == 1:
+        (place,) = places
+        return [f"{place.label}: {missing(place.found) if isinstance(place.found, NotFound) else where(place.found)}"]
     said: dict[str, list[str]] = {}
     for place in places:
         words = missing(place.found) if isinstance(place.found, NotFound) else where(place.found)
         said.setdefault(words, []).append(place.label)
-    return [f"{', '.join(labels)}: {words}" for words, labels in said.items()]
+    every = [place.label for place in places]
+    return [f"{listed(labels, every) or 'everywhere'}: {words}" for words, labels in said.items()]
 
 
 def cost(spent: Cost) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from bisect_env.inspection.inspected import Place
 from bisect_env.inspection.records import Hit, Scan, Unresolved
 from bisect_env.report.dry_run import count
+from bisect_env.report.inspection_columns import listed
 from bisect_env.report.pieces import Part, Points, Section, Verbatim, Words
 
 
@@ -51,7 +52,7 @@ def _hits(scans: Sequence[Scan]) -> Iterator[Part]:
     for names in sorted(ways, key=len):
         hits = ways[names]
         _, last = list(hits.values())[-1][-1]
-        yield Verbatim(_label(names), "\n".join([*_way(last), *_lines(hits, len(scans))]))
+        yield Verbatim(_label(names), "\n".join([*_way(last), *_lines(hits, [scan.label for scan in scans])]))
 
 
 def _label(names: tuple[str, ...]) -> str:
@@ -66,10 +67,11 @@ def _way(hit: Hit) -> Iterator[str]:
         yield f"by {step.name}, {step.path}:{step.line}{seen}"
 
 
-def _lines(hits: dict[str, list[tuple[str, Hit]]], places: int) -> Iterator[str]:
+def _lines(hits: dict[str, list[tuple[str, Hit]]], every: Sequence[str]) -> Iterator[str]:
     for said, items in hits.items():
         labels = list(dict.fromkeys(label for label, _ in items))
-        only = "" if len(labels) == places else f"  (in {', '.join(labels)})"
+        some = listed(labels, every)
+        only = f"  (in {some})" if some else ""
         for line, path in sorted({(hit.line, hit.path) for label, hit in items if label == labels[-1]}):
             yield f"{path}:{line}: {said}{only}"
 

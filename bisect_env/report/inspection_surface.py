@@ -8,6 +8,7 @@ from bisect_env.inspection.inspected import Inspection
 from bisect_env.inspection.records import Change, Entry, Surface
 from bisect_env.report.dry_run import count
 from bisect_env.report.grid import Column
+from bisect_env.report.inspection_columns import by_place
 from bisect_env.report.pieces import Grid, Part, Points, Section, Words
 
 SWITCH = "debug switch"
@@ -53,10 +54,9 @@ def _table(inspection: Inspection) -> Section:
     labels = [place.label for place in inspection.places]
     rows = [change for change in inspection.changes if every or any(change.steps)]
     same = len(inspection.changes) - len(rows)
-    columns = [Column("name", tuple(change.name for change in rows))]
-    for at, label in enumerate(labels):
-        columns.append(Column(label, tuple(_cell(change, at) for change in rows)))
-    parts: list[Part] = [Grid(tuple(columns))] if rows else []
+    texts = [[_cell(change, at) for at in range(len(labels))] for change in rows]
+    names = Column("name", tuple(change.name for change in rows))
+    parts: list[Part] = [Grid((names, *by_place(labels, texts)))] if rows else []
     if same:
         others = "other " if rows else ""
         parts.append(Words(f"{count(same, f'{others}name')} the same in all {len(labels)} places."))

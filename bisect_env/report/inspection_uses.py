@@ -8,6 +8,7 @@ from bisect_env.inspection.inspected import Place
 from bisect_env.inspection.records import NotFound, Scope, Use, Uses
 from bisect_env.report.dry_run import count
 from bisect_env.report.grid import Column
+from bisect_env.report.inspection_columns import by_place, listed
 from bisect_env.report.pieces import Grid, Part, Points, Section, Words
 
 SCOPES = {
@@ -20,35 +21,39 @@ SCOPES = {
 SETS, READS = "sets", "reads"
 
 
-def used(places: Sequence[Place]) -> list[Section]:
-    """A section for each name that was looked for: the asked one, and what stands in its place where it is not."""
+def used(places: Sequence[Place], within: Sequence[str]) -> list[Section]:
+    """A section for each name that was looked for: the asked one, and what stands in its place where it is not.
+
+    Args:
+        places: in order.
+        within: packages that were looked through; none: all.
+    """
     every = [uses for place in places for uses in (place.uses, place.instead) if uses is not None]
     names = dict.fromkeys(_name(uses) for uses in every if not isinstance(uses.found, NotFound))
-    return [_of(name, [uses for uses in every if _name(uses) == name]) for name in names]
+    return [_of(name, [uses for uses in every if _name(uses) == name], within) for name in names]
 
 
 def _name(uses: Uses) -> str:
     return uses.found.asked
 
 
-def _of(name: str, every: Sequence[Uses]) -> Section:
+def _of(name: str, every: Sequence[Uses], within: Sequence[str]) -> Section:
     labels = [uses.label for uses in every]
     scopes = [SCOPES[uses.scope] for uses in every]
     shared = f"Shared by {scopes[0]}." if len(set(scopes)) == 1 else ""
     parts: list[Part] = [Words(shared)] if shared else []
     rows = _rows(every)
     if len(every) > 1 and rows:
-        columns = [Column("function", tuple(rows))]
-        for at, label in enumerate(labels):
-            columns.append(Column(label, tuple(_cell(rows[function], at) for function in rows)))
-        parts.append(Grid(tuple(columns)))
+        texts = [[_cell(verbs, at) for at in range(len(every))] for verbs in rows.values()]
+        parts.append(Grid((Column("function", tuple(rows)), *by_place(labels, texts))))
         if not shared:
             parts.append(
                 Points(tuple(f"{label}: shared by {scope}" for label, scope in zip(labels, scopes, strict=True)))
             )
     parts.append(Points(tuple(_lines(every))))
     looked = ", ".join(f"{uses.files} in {uses.label}" for uses in every)
-    parts.append(Words(f"{count(len(rows), 'function')} use it. Files looked through: {looked}."))
+    of = f" (of {', '.join(within)} alone)" if within else ""
+    parts.append(Words(f"Used in {count(len(rows), 'place')}. Files looked through{of}: {looked}."))
     return Section(f"Who sets and who reads {name}", tuple(parts))
 
 
@@ -76,7 +81,8 @@ def _lines(every: Sequence[Uses]) -> list[str]:
     told = []
     for (verb, function, said), items in sorted(found.items(), key=lambda item: item[0][0] != SETS):
         labels = list(dict.fromkeys(label for label, _ in items))
-        only = "" if len(labels) == len(every) else f" (in {', '.join(labels)})"
+        some = listed(labels, [uses.label for uses in every])
+        only = f"  (in {some})" if some else ""
         use = items[-1][1]
         through = f", through {use.through}" if use.through else ""
         told.append(f"{verb}: {function}, {use.path}:{use.line}{through}: {said}{only}")
