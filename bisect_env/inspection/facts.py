@@ -64,13 +64,13 @@ def unknown(why: str) -> Facts:
 
 
 def _flag(sources: Sources, module: str, function: str) -> Fact:
-    """Who shares what the function tells: the module-level name that it reads, itself or through its neighbours."""
+    """Who shares what the function tells: the module-level name that it returns, itself or through its neighbours."""
     tree = _parsed(sources, module)
     if isinstance(tree, Fact):
         return tree
     name = _told_by(tree, function)
     if name is None:
-        return Fact(None, f"{module}.{function} reads no name of its module")
+        return Fact(None, f"{module}.{function} returns no name of its module")
     found = uses(sources, f"{module}.{name}", TORCH, within=(module,))
     if isinstance(found.found, NotFound) or found.scope is Scope.ABSENT:
         return Fact(None, f"{module}.{name} is bound in a way that is not understood")
@@ -130,7 +130,7 @@ def _held(node: ast.AST, attribute: str) -> Iterator[ast.expr]:
 
 
 def _told_by(tree: ast.Module, function: str) -> str | None:
-    """The first module-level name that the function reads, or that functions of the module which it calls do."""
+    """The first module-level name that the function returns, or that functions of the module do which it returns."""
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     bound = {
         _last(target)
@@ -144,7 +144,8 @@ def _told_by(tree: ast.Module, function: str) -> str | None:
         if name in seen or name not in functions:
             continue
         seen.add(name)
-        for read in _names(functions[name]):
+        returned = (node.value for node in ast.walk(functions[name]) if isinstance(node, ast.Return) and node.value)
+        for read in (read for value in returned for read in _names(value)):
             if read in bound:
                 return read
             waiting.append(read)

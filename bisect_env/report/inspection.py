@@ -81,7 +81,8 @@ def cost(spent: Cost) -> str:
     if spent.installed:
         read.append(f"{count(spent.installed, 'place')} on this machine")
     if spent.wheels:
-        read.append(f"{count(spent.wheels, 'wheel')} on the index, {size(spent.bytes)}")
+        fetched = size(spent.bytes) if spent.bytes else "all kept from an earlier reading"
+        read.append(f"{count(spent.wheels, 'wheel')} on the index, {fetched}")
     return f"{', '.join([*read, f'{spent.seconds:.1f} s'])}; nothing was installed."
 
 

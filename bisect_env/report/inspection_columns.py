@@ -8,17 +8,18 @@ from itertools import groupby
 from bisect_env.report.grid import Column
 
 
-def by_place(labels: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Column]:
+def by_place(labels: Sequence[str], rows: Sequence[Sequence[str]], alone: Sequence[str] = ()) -> list[Column]:
     """The columns of a table whose rows have a text for each place.
 
     Args:
         labels: of the places: ``torch 2.8.0``.
         rows: each with as many texts.
+        alone: texts of which one makes a column stand by itself: ``changed`` twice in a row is not the same.
     """
     short = shortened(labels)
     columns = list(zip(short, zip(*rows, strict=True), strict=True)) if rows else []
     merged = []
-    for texts, same in groupby(columns, key=lambda column: column[1]):
+    for (texts, _), same in groupby(columns, key=lambda each: (each[1], each[0] if {*alone} & {*each[1]} else "")):
         names = [name for name, _ in same]
         merged.append(Column(names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}", texts))
     return merged

@@ -12,6 +12,7 @@ from bisect_env.report.inspection_columns import by_place
 from bisect_env.report.pieces import Grid, Part, Points, Section, Words
 
 SWITCH = "debug switch"
+STEPS = ("appeared", "changed", "went")
 OPENING, CLOSING = "([{", ")]}"
 
 
@@ -56,7 +57,7 @@ def _table(inspection: Inspection) -> Section:
     same = len(inspection.changes) - len(rows)
     texts = [[_cell(change, at) for at in range(len(labels))] for change in rows]
     names = Column("name", tuple(change.name for change in rows))
-    parts: list[Part] = [Grid((names, *by_place(labels, texts)))] if rows else []
+    parts: list[Part] = [Grid((names, *by_place(labels, texts, STEPS)))] if rows else []
     if same:
         others = "other " if rows else ""
         parts.append(Words(f"{count(same, f'{others}name')} the same in all {len(labels)} places."))

@@ -25,8 +25,11 @@ class Tracer:
             _is_fx_tracing_flag = old
 """
 THREAD_FLAG = """\
+import functools
+import logging
 import threading
 
+log = logging.getLogger(__name__)
 _is_fx_tracing_tls = threading.local()
 
 def _set_is_fx_tracing(value: bool) -> None:
@@ -35,7 +38,12 @@ def _set_is_fx_tracing(value: bool) -> None:
 def _get_is_fx_tracing() -> bool:
     return getattr(_is_fx_tracing_tls, "flag", False)
 
+@functools.lru_cache
+def is_fx_tracing_warning() -> None:
+    log.warning("is_fx_tracing is true for export too")
+
 def is_fx_tracing() -> bool:
+    is_fx_tracing_warning()
     return _get_is_fx_tracing()
 
 class Tracer:
@@ -158,12 +166,12 @@ def test_what_was_read_is_named() -> None:
 @pytest.mark.parametrize(
     ("module", "text", "why"),
     [
-        (FLAG, "def other(): pass\n", "torch.fx._symbolic_trace.is_fx_tracing reads no name of its module"),
+        (FLAG, "def other(): pass\n", "torch.fx._symbolic_trace.is_fx_tracing returns no name of its module"),
         (FLAG, "def is_fx_tracing(:\n", "torch/fx/_symbolic_trace.py, line 1, is not Python as it is understood here"),
         (
             COMPILER,
             "def is_compiling():\n    return False\n",
-            "torch.compiler.is_compiling reads no name of its module",
+            "torch.compiler.is_compiling returns no name of its module",
         ),
         (CONFIG_MODULE, "_config = {}\n", "torch.utils._config_module has no _ConfigEntry"),
         (CONFIG_MODULE, "class _ConfigEntry:\n    value = 0\n", f"{'.'.join(CONFIG[:2])} has no user_override"),
