@@ -8,7 +8,9 @@ flag is stuck.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -124,11 +126,19 @@ def _flag(log: WitnessLog, state: State) -> Iterator[Window]:
 
 
 def _stuck(log: WitnessLog, windows: tuple[Window, ...], state: State) -> Iterator[Stuck]:
-    """Between a flag's SET that nobody cleared and the time it is cleared, once nothing is open."""
+    """Between a flag's SET that nobody cleared and the time it is cleared, once nothing is open.
+
+    In a log that lacks events, what was open may be missing. There only a SET counts that was made where others put the
+    old value back: by the line of code at which the flag is cleared.
+    """
     brackets = [window for window in windows if window.state is FLAGS[state]]
     if not brackets:
         return  # Nothing told when one was open, so that nothing tells that none was.
     events = [event for event in log.events if event.state is state and event.action in (Action.SET, Action.CLEAR)]
+    busy, begun = _busy(brackets), defaultdict[str, list[float]](list)
+    for window in brackets:
+        begun[window.thread].append(window.start)
+    restoring = {_line(event) for event in events if event.action is Action.CLEAR} - {None}
     in_force: Event | None = None
     saved: dict[str, Event] = {}
     found: Stuck | None = None
@@ -138,9 +148,9 @@ def _stuck(log: WitnessLog, windows: tuple[Window, ...], state: State) -> Iterat
                 yield replace(found, until=event.t)
             in_force, found = None, None
             continue
-        if found is None:
-            since = _nothing_open(brackets, event, following.t if following is not None else None)
-            if since is not None:
+        if found is None and (not log.dropped or _line(event) in restoring):
+            since = _nothing_open(busy, begun[event.thread], event.t)
+            if since < (inf if following is None else following.t):
                 found = Stuck(state, event, saved.get(event.thread), since, None)
         if in_force is not None and in_force.thread != event.thread:
             saved[event.thread] = event
@@ -149,14 +159,32 @@ def _stuck(log: WitnessLog, windows: tuple[Window, ...], state: State) -> Iterat
         yield found
 
 
-def _nothing_open(brackets: list[Window], put_back: Event, end: float | None) -> float | None:
-    """The first moment from an event on, before ``end``, at which no bracket is open; None when there is none."""
-    at = put_back.t
+def _line(event: Event) -> tuple[str, int] | None:
+    """The line of code that made an event; None without a stack."""
+    return (event.stack[0].path, event.stack[0].line) if event.stack else None
+
+
+def _nothing_open(busy: Sequence[tuple[float, float]], begun: Sequence[float], t: float) -> float:
+    """The first moment from a SET on at which no bracket is open; infinity when there is none.
+
+    Args:
+        busy: times in which some bracket is open, by their start, apart from each other.
+        begun: when the thread's own brackets began, in order: one that begins at once is what the flag is set for.
+        t: when it was set.
+    """
+    own = bisect_left(begun, t)
+    at = begun[own] if own < len(begun) and begun[own] <= t + AT_ONCE else t
+    place = bisect_right(busy, (at, inf)) - 1
+    return busy[place][1] if place >= 0 and at <= busy[place][1] else t
+
+
+def _busy(brackets: Sequence[Window]) -> list[tuple[float, float]]:
+    """The brackets' times, those that meet or overlap joined."""
+    joined: list[tuple[float, float]] = []
     for window in sorted(brackets, key=lambda window: window.start):
-        begins = window.thread == put_back.thread and window.start <= put_back.t + AT_ONCE
-        if window.start > at and not begins:
-            continue
-        if window.end is None:
-            return None
-        at = max(at, window.end)
-    return at if end is None or at < end else None
+        end = inf if window.end is None else window.end
+        if joined and window.start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], end)
+        else:
+            joined.append((window.start, end))
+    return joined

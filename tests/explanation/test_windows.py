@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bisect_env.explanation.records import Action, Event, State, Window
+from bisect_env.explanation.records import Action, Event, Frame, State, Window
 from bisect_env.explanation.windows import OPENS, is_global, stuck_flags, windows_of
 from tests.explanation.logs import START, Story
 
@@ -124,6 +124,22 @@ def test_a_stale_true_sticks() -> None:
     cleared = story.does("w0", State.TRACING, Action.CLEAR)
     [stuck] = stuck_flags(story.log, windows_of(story.log))
     assert stuck.until == cleared.t
+
+
+def test_where_events_are_missing_it_is_told_by_the_line_that_puts_the_old_value_back() -> None:
+    begins, puts_back = (Frame("torch/fx/_symbolic_trace.py", line, "trace") for line in (781, 907))
+    story = Story()
+    story.enters("w0", State.TRACE)
+    story.does("w0", State.TRACING, Action.SET, "True, was False", (begins,))
+    story.does("w0", State.TRACING, Action.CLEAR, "False, was True", (puts_back,))
+    story.leaves("w0", State.TRACE)
+    story.does("w1", State.TRACING, Action.SET, "True, was False", (begins,))
+    story.passes(1)
+    log = replace(story.log, dropped=9)
+    assert not stuck_flags(log, windows_of(log)), "its trace may be among the missing events"
+    story.does("w1", State.TRACING, Action.SET, "True, was False", (puts_back,))
+    log = replace(story.log, dropped=9)
+    assert [stuck.put_back for stuck in stuck_flags(log, windows_of(log))] == [story.events[-1]]
 
 
 def test_one_that_nobody_left_stuck_is_not() -> None:
