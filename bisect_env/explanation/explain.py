@@ -109,10 +109,10 @@ def cost(trials: Sequence[TrialRecord], plain: Sequence[TrialRecord]) -> str:
     rates = [[rate for trial in side if (rate := trial.tokens_per_second) is not None] for side in sides]
     if all(rates):
         with_, without = median(rates[0]), median(rates[1])
-        counts = f"{len(rates[0])} trials with it and {len(rates[1])} without"
+        spans = [f"{len(side)} trials between {min(side):,.0f} and {max(side):,.0f}" for side in rates]
         return (
             f"Warm work at {with_:,.0f} tokens/s with the witness and {without:,.0f} without: {_share(with_, without)}"
-            f" (medians of {counts})."
+            f" (medians of {spans[0]}, and of {spans[1]})."
         )
     seconds = [[trial.seconds for trial in side if trial.outcome is Outcome.CLEAN] for side in sides]
     if all(seconds):

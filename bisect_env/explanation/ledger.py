@@ -55,7 +55,7 @@ _SUSPECTS = (
         State.COMPILING,
         (Mechanism.FOREIGN_COMPILE,),
         (Action.SET,),
-        "times that the flag was set",
+        "settings of the flag",
         "calls that read is_compiling() and act on it, with and without another thread's compile",
     ),
     _Suspect(

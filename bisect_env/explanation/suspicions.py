@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from bisect_env.explanation.cases import Case, Cases
-from bisect_env.explanation.records import Action, Consequence, Event, Hypothesis, Mechanism, Standing, State
+from bisect_env.explanation.records import Action, Consequence, Event, Frame, Hypothesis, Mechanism, Standing, State
 from bisect_env.explanation.windows import holds
 from bisect_env.verdicts.statistics import fisher_greater
 
 ALPHA = 0.05
 """One-sided error of the comparison with the serial control."""
 MASK = "create_block_mask"
+BOTTOM = ("_bootstrap", "<module>")
+"""The first function of a thread that Python started, and of the main one."""
 
 
 def block_mask(cases: Cases) -> Hypothesis:
@@ -19,35 +23,30 @@ def block_mask(cases: Cases) -> Hypothesis:
     """
     name = f"{MASK} traces"
     statement = f"{MASK}, called beside compiled attention, runs an FX trace of its own and so sets the flag."
-    traces = [event for case in cases.logged for event in _events(case, State.TRACE, Action.ENTER)]
-    stacked = [event for event in traces if event.stack]
-    if not stacked:
+    traces = [(case, event) for case in cases.logged for event in _traces(case)]
+    if not any(event.stack for _, event in traces):
         return Hypothesis(name, statement, Standing.UNTESTED, ("No trace with a stack was seen.",))
-    under = [event for event in stacked if any(frame.function == MASK for frame in event.stack)]
-    inside = [event for event in under if _inside_compile(cases, event)]
-    depth = max(len(event.stack) for event in stacked)
-    evidence = [f"{len(under)} of {len(stacked)} traces ran under it, by stacks of up to {depth} frames."]
-    if inside:
-        evidence.append(f"{len(inside)} of these belong to a compile that was started under it.")
-    if not under:
-        culprits = sorted({frame for case in cases.bad if (frame := _traced_by(case))})
-        if culprits:
-            evidence.append(f"What traced instead when a call went wrong: {', '.join(culprits[:3])}.")
-        called = any(
-            frame.function == MASK
-            for case in cases.logged
-            if case.account.log is not None
-            for event in case.account.log.events
-            for frame in event.stack
-        )
-        if not called:
-            evidence.append("No other event came from under it either, so that these trials may hardly call it.")
-        return Hypothesis(name, statement, Standing.ELIMINATED if cases.bad else Standing.UNDECIDED, tuple(evidence))
-    blamed = [case for case in cases.bad if _blamed(case)]
-    evidence.append(f"Such a trace was in the way at {len(blamed)} of {len(cases.bad)} {cases.what}.")
+    under = sum(_under_mask(case, event) for case, event in traces)
+    whole = sum(_to_the_bottom(case, event) for case, event in traces)
+    evidence = [
+        f"{under} of {len(traces)} traces ran under it; of {whole} every caller down to the thread's first was seen."
+    ]
+    in_the_way = [(case, event) for case in cases.bad if (event := _culprits_trace(case)) is not None]
+    blamed = sum(_under_mask(case, event) for case, event in in_the_way)
     if blamed:
+        evidence.append(f"Such a trace was in the way at {blamed} of {len(cases.bad)} {cases.what}.")
         return Hypothesis(name, statement, Standing.KEPT, tuple(evidence))
-    evidence.append("What would tell: a call that goes wrong while a trace under it is open in another thread.")
+    unseen = sum(not _to_the_bottom(case, event) for case, event in in_the_way)
+    if cases.bad and not unseen:
+        origins = sorted({event.stack[-1].function for _, event in in_the_way if event.stack})
+        if origins:
+            evidence.append(f"What traced instead when a call went wrong: {', '.join(origins[:3])}.")
+        if not any(_names_mask(event) for case in cases.logged for event in _all(case)):
+            evidence.append("No event came from under it: the trials may not call it at all. It is not why they fail.")
+        return Hypothesis(name, statement, Standing.ELIMINATED, tuple(evidence))
+    if unseen:
+        evidence.append(f"Of {unseen} traces that were in the way not all callers were seen.")
+    evidence.append("What would tell: a call that goes wrong while a trace, seen with all its callers, is open.")
     return Hypothesis(name, statement, Standing.UNDECIDED, tuple(evidence))
 
 
@@ -155,17 +154,37 @@ def _was_warm(case: Case) -> bool:
     return any(step.t > last and step.t - step.seconds <= case.moment for step in steps)
 
 
-def _events(case: Case, state: State, action: Action) -> list[Event]:
-    log = case.account.log
-    return [e for e in log.events if e.state is state and e.action is action] if log is not None else []
+def _all(case: Case) -> tuple[Event, ...]:
+    return case.account.log.events if case.account.log is not None else ()
 
 
-def _inside_compile(cases: Cases, event: Event) -> bool:
-    return any(
-        window.state is State.COMPILE and window.thread == event.thread and holds(window, event.t)
-        for case in cases.logged
-        for window in case.account.windows
-    )
+def _traces(case: Case) -> list[Event]:
+    """The beginnings of its traces."""
+    return [event for event in _all(case) if event.state is State.TRACE and event.action is Action.ENTER]
+
+
+def _callers(case: Case, event: Event) -> Iterator[Frame]:
+    """Frames under which an event happened: its own, and those of what its thread had open then.
+
+    A stack is short, but the compile that a trace belongs to, and the lock that it holds, have theirs from further out.
+    """
+    yield from event.stack
+    for window in case.account.windows:
+        if window.thread == event.thread and holds(window, event.t):
+            yield from window.opened.stack
+
+
+def _names_mask(event: Event) -> bool:
+    return any(frame.function == MASK for frame in event.stack)
+
+
+def _under_mask(case: Case, event: Event) -> bool:
+    return any(frame.function == MASK for frame in _callers(case, event))
+
+
+def _to_the_bottom(case: Case, event: Event) -> bool:
+    """Whether the callers of an event are known down to the first function of its thread."""
+    return any(frame.function in BOTTOM for frame in _callers(case, event))
 
 
 def _culprits_trace(case: Case) -> Event | None:
@@ -175,14 +194,3 @@ def _culprits_trace(case: Case) -> Event | None:
         return None
     traces = (w for w in case.account.windows if w.state is State.TRACE and w.thread == primary.culprit)
     return next((window.opened for window in traces if holds(window, case.moment)), None)
-
-
-def _traced_by(case: Case) -> str:
-    """Who called the culprit's trace: the outermost function that its short stack has."""
-    event = _culprits_trace(case)
-    return event.stack[-1].function if event is not None and event.stack else ""
-
-
-def _blamed(case: Case) -> bool:
-    event = _culprits_trace(case)
-    return event is not None and any(frame.function == MASK for frame in event.stack)

@@ -19,7 +19,7 @@ from bisect_env.explanation.records import (
     WitnessLog,
 )
 from bisect_env.explanation.waiting import cycle, waits
-from bisect_env.explanation.windows import Stuck
+from bisect_env.explanation.windows import FLAGS, Stuck
 from bisect_env.trials.records import Outcome, TrialRecord
 
 WRAPPERS = frozenset(
@@ -220,12 +220,19 @@ def _unknown(seen: Seen, clock: Clock, each: Collision) -> str:
             f"{f', {each.met.value}' if each.met.value else ''}) at {clock.at(when)}{f' in {where}' if where else ''}."
         )
     open_ = [
-        f"{window.thread} had {NAMES[window.state]} open since {clock.at(window.start)}"
+        f"{window.thread} {_had(window.state)} since {clock.at(window.start)}"
         for window in seen.windows
         if window.thread != each.victim and window.start <= when and (window.end is None or when <= window.end)
     ]
     told += f" At that moment {', '.join(open_)}." if open_ else " At that moment no other thread had anything open."
     return told + " None of the known mechanisms fits."
+
+
+def _had(state: State) -> str:
+    """``held the compile lock``, ``had the tracing flag set``, ``had a trace open``."""
+    if state is State.LOCK:
+        return f"held {NAMES[state]}"
+    return f"had {NAMES[state]} {'set' if state in FLAGS else 'open'}"
 
 
 def _hang(seen: Seen, clock: Clock, each: Collision, trial: TrialRecord) -> list[str]:

@@ -16,6 +16,11 @@ TRACING = (
     Frame("torch/fx/experimental/proxy_tensor.py", 1401, "dispatch_trace"),
     Frame("torch/_functorch/_aot_autograd/graph_capture.py", 177, "aot_dispatch_autograd_graph"),
 )
+COMPILING = (
+    Frame("torch/_dynamo/eval_frame.py", 1024, "compile_wrapper"),
+    Frame("race.py", 70, "compiler"),
+    Frame("python3.11/threading.py", 1002, "_bootstrap"),
+)
 READING = (Frame("torch/_dynamo/eval_frame.py", 845, "compile_wrapper"), Frame("race.py", 88, "caller"))
 
 
@@ -109,9 +114,11 @@ def race(torch: str = "2.11.0", value: str = "forward") -> tuple[Story, Failure]
     story.enters("w1", State.COMPILE, "forward")
     story.leaves("w1", State.COMPILE)
     story.passes(1)
+    story.does("w0", State.LOCK, Action.ACQUIRE, stack=COMPILING)
     story.enters("w0", State.COMPILE, value)
     end = story.traces("w0")
     met = story.obeys("w1")
     end()
     story.leaves("w0", State.COMPILE)
+    story.does("w0", State.LOCK, Action.RELEASE)
     return story, failure("w1", met.t + 0.002)

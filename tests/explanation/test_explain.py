@@ -90,8 +90,8 @@ def rated(tokens: int, at_once: int = 1, seconds: float = 9.0) -> TrialRecord:
 
 def test_its_cost_is_in_tokens_a_second_where_there_are_any() -> None:
     assert cost([rated(900)], [rated(1000), rated(1100), rated(1000)]) == (
-        "Warm work at 900 tokens/s with the witness and 1,000 without: 10 % less (medians of 1 trials with it and 3"
-        " without)."
+        "Warm work at 900 tokens/s with the witness and 1,000 without: 10 % less (medians of 1 trials between"
+        " 900 and 900, and of 3 trials between 1,000 and 1,100)."
     )
 
 

@@ -69,10 +69,21 @@ def test_the_wrong_hypothesis_is_eliminated_by_traces_that_ran() -> None:
     """Read in its source, create_block_mask does not trace; the stacks of all traces say so too, and who did."""
     found = ledger(raced())["create_block_mask traces"]
     assert found.standing is Standing.ELIMINATED
-    assert found.evidence[:2] == (
-        "0 of 1 traces ran under it, by stacks of up to 3 frames.",
+    assert found.evidence == (
+        "0 of 1 traces ran under it; of 1 every caller down to the thread's first was seen.",
         "What traced instead when a call went wrong: aot_dispatch_autograd_graph.",
+        "No event came from under it: the trials may not call it at all. It is not why they fail.",
     )
+
+
+def test_but_not_by_stacks_that_end_before_its_callers() -> None:
+    story = Story()
+    end = story.traces("w0")
+    met = story.obeys("w1")
+    end()
+    found = ledger((story, trial(failure("w1", met.t))))["create_block_mask traces"]
+    assert found.standing is Standing.UNDECIDED
+    assert "Of 1 traces that were in the way not all callers were seen." in found.evidence
 
 
 def test_and_kept_where_it_is_right() -> None:
@@ -117,6 +128,7 @@ def test_without_a_trial_that_went_wrong_nothing_is_eliminated() -> None:
 def test_what_this_torch_does_not_have_is_untested_with_its_reason() -> None:
     story, failed = race()
     story.unknown = (State.ANNOTATION, State.RECOMPILE_LIMIT, State.LOCK)
+    story.events = [event for event in story.events if event.state is not State.LOCK]
     found = ledger((story, trial(failed)))
     assert found["FX annotations"].standing is Standing.UNTESTED
     assert found["FX annotations"].evidence == ("It could not be watched: it has no such name.",)
