@@ -41,9 +41,10 @@ class _Event:
 def thinned(text: str, near: Sequence[float], limit: int = LIMIT) -> str:
     """The log within some ``limit`` characters, with a line that says how many events were left out.
 
-    Kept are all lines that are no events (of the counts the last of each), the first events, those at which a thread obeyed or waited, the last change
-    of each state by each thread before each failure (a flag that stays set may have been set long ago), and of the
-    others the nearest to a failure, or to the end where nothing failed. Stacks stay with the events that have them.
+    Kept are all lines that are no events (of the counts the last of each), the first events, those at which a thread
+    obeyed or waited, the last change of each state by each thread before each failure (a flag that stays set may have
+    been set long ago), and of the others the nearest to a failure, or to the end where nothing failed. Stacks stay
+    with the events that have them.
 
     Args:
         text: the log.

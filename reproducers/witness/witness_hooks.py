@@ -49,7 +49,6 @@ class Hooks:
         self._lanes = lanes
         self._writers: dict[str, Lane] = {}
         self._stores: dict[str, int] = {}
-        self._codes: list[types.CodeType] = []
 
     def make(self, hook: Hook, space: Space) -> Callable[..., Any]:
         """The function for one hook of the module with these globals."""
@@ -72,15 +71,7 @@ class Hooks:
         function = makers[hook.kind](hook.state, hook.detail, space)
         if isinstance(function, types.FunctionType):
             function._dynamo_marked_constant = True  # type: ignore[attr-defined]
-            self._codes.append(function.__code__)
         return function
-
-    def skip(self, skip_code: Callable[[types.CodeType], Any]) -> None:
-        """Tell dynamo to leave the hooks' own frames alone: those made by now, and what they call."""
-        functions = [value for value in vars(Hooks).values() if isinstance(value, types.FunctionType)]
-        functions += [value for value in (*vars(Lanes).values(), *vars(Lane).values()) if hasattr(value, "__code__")]
-        for code in {*self._codes, *(function.__code__ for function in functions), Lane.name.fget.__code__}:  # type: ignore[attr-defined]
-            skip_code(code)
 
     # Flags -----------------------------------------------------------------------------------------------------------
 
@@ -357,3 +348,23 @@ def _in_graph() -> bool:
         wrapper = graph and code.co_name == "compile_wrapper"
         frame = frame.f_back
     return graph
+
+
+def own_codes() -> set[types.CodeType]:
+    """The code of everything that a hook runs here: dynamo is to leave these frames alone."""
+    found: set[types.CodeType] = set()
+    waiting: list[Any] = [sys.modules[name] for name in (__name__, Lanes.__module__, watched_lock.__module__)]
+    while waiting:
+        thing = waiting.pop()
+        if isinstance(thing, types.CodeType):
+            found.add(thing)
+            waiting += thing.co_consts
+        elif isinstance(thing, types.FunctionType):
+            waiting.append(thing.__code__)
+        elif isinstance(thing, property):
+            waiting.append(thing.fget)
+        elif isinstance(thing, types.ModuleType):
+            waiting += [value for value in vars(thing).values() if getattr(value, "__module__", "") == thing.__name__]
+        elif isinstance(thing, type):
+            waiting += vars(thing).values()
+    return found

@@ -5,7 +5,6 @@ Only source files are touched, and only in memory: nothing is written beside the
 
 from __future__ import annotations
 
-import importlib
 import re
 import sys
 from collections.abc import Sequence
@@ -15,14 +14,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from witness_hooks import Hooks
+from witness_hooks import Hooks, own_codes
 from witness_lanes import Lanes
 from witness_log import Log
 from witness_rewriting import Rewritten, rewrite
 from witness_targets import MODULES, Module
 
 _GUARDED = "torch._dynamo.eval_frame"
-"""Its module is the one in which dynamo begins."""
+"""Dynamo begins in this module: from here on it can be told what to leave alone."""
 _NOTHING = Module()
 
 
@@ -137,12 +136,10 @@ class Loader(SourceFileLoader):
         for hook in new.hooks:
             space[hook.name] = self._finder.hooks.make(hook, space)
         exec(compile(new.tree, path, "exec", dont_inherit=True), space)
-        if self.name == _GUARDED or _GUARDED in sys.modules:
-            self._skip()
-
-    def _skip(self) -> None:
-        with suppress(ImportError, AttributeError):
-            self._finder.hooks.skip(importlib.import_module("torch._C._dynamo.eval_frame").skip_code)
+        skip_code = space.get("skip_code")
+        if self.name == _GUARDED and skip_code is not None:
+            for code in own_codes():
+                skip_code(code)
 
 
 def _file(root: Path, name: str) -> Path:

@@ -64,9 +64,9 @@ def rewrite(source: str | bytes, path: str, module: Module, flags: Mapping[str, 
     ast.fix_missing_locations(tree)
     found = [Found(state, f"{path}: {name}", _KINDS[kind]) for name, (state, kind) in kinds.items() if kind in _KINDS]
     wanted = [(state, pattern.pattern, [n for n in kinds if pattern.fullmatch(n)]) for state, pattern in module.flags]
-    missing = [(state, f"a module-level flag {pattern}") for state, pattern, names in wanted if not names]
+    missing = [(state, f"module-level flag {pattern}") for state, pattern, names in wanted if not names]
     missing += [
-        (state, f"{name} is kept in a way that the witness does not know")
+        (state, f"flag {name} of a kind that the witness knows")
         for name, (state, kind) in kinds.items()
         if kind == "other"
     ]

@@ -1,0 +1,431 @@
+"""The witness in real processes, on small packages that are called torch and are none."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bisect_env.explanation.log import read_log
+from bisect_env.explanation.records import Action, Event, State, WitnessLog
+from tests.reproducers.conftest import REPRODUCERS
+
+WITNESS = REPRODUCERS / "witness"
+
+TORCH = {
+    "__init__.py": "from torch import compiler\n",
+    "version.py": "__version__ = '9.9.0+cpu'\n",
+    "fx/__init__.py": "",
+    "fx/_symbolic_trace.py": '''
+        """A docstring."""
+        from __future__ import annotations
+        import torch
+        _is_fx_tracing_flag = False
+        def is_fx_symbolic_tracing():
+            return _is_fx_tracing_flag and not torch.compiler.is_compiling()
+        class Tracer:
+            def trace(self, work):
+                """What it does."""
+                global _is_fx_tracing_flag
+                old = _is_fx_tracing_flag
+                _is_fx_tracing_flag = True
+                try:
+                    return work()
+                finally:
+                    _is_fx_tracing_flag = old
+        def shadowed():
+            _is_fx_tracing_flag = "mine"
+            return _is_fx_tracing_flag
+    ''',
+    "compiler/__init__.py": """
+        import contextlib
+        _is_compiling_flag: bool = False
+        def is_compiling():
+            return _is_compiling_flag
+        @contextlib.contextmanager
+        def session():
+            global _is_compiling_flag
+            old = _is_compiling_flag
+            try:
+                _is_compiling_flag = True
+                yield
+            finally:
+                _is_compiling_flag = old
+    """,
+    "other.py": """
+        import torch.fx._symbolic_trace
+        def switch(value):
+            torch.fx._symbolic_trace._is_fx_tracing_flag = value
+        def look():
+            return torch.fx._symbolic_trace._is_fx_tracing_flag
+    """,
+    "_dynamo/__init__.py": "",
+    "_dynamo/convert_frame.py": "import threading\ncompile_lock = threading.RLock()\n",
+    "_dynamo/cache_size.py": """
+        def exceeds_recompile_limit(count):
+            if count > 8:
+                return True, "recompile_limit"
+            return False, ""
+    """,
+    "_dynamo/config.py": "_config = {'recompile_limit': 1}\nrecompile_limit = 8\n",
+    "_dynamo/callback.py": """
+        import contextlib
+        class Handler:
+            @contextlib.contextmanager
+            def install_callbacks(self, trigger, compile_id):
+                yield
+        handler = Handler()
+    """,
+    "_dynamo/eval_frame.py": """
+        import torch._dynamo.config as config
+        from torch.fx import _symbolic_trace
+        skipped = []
+        def skip_code(code):
+            skipped.append(code)
+        def optimize(fn, error=True):
+            is_fx_symbolic_tracing = _symbolic_trace.is_fx_symbolic_tracing
+            def compile_wrapper(*args):
+                if (
+                    is_fx_symbolic_tracing()
+                    and not getattr(config, "force", False)
+                ):
+                    if error:
+                        raise RuntimeError("nested")
+                    else:
+                        return fn(*args)
+                return ("compiled", fn(*args))
+            return compile_wrapper
+    """,
+}
+
+
+@dataclass(frozen=True)
+class Ran:
+    status: int
+    output: str
+    log: WitnessLog | None
+    folder: Path
+
+    def of(self, state: State, *actions: Action) -> list[Event]:
+        assert self.log is not None
+        return [event for event in self.log.events if event.state is state and (not actions or event.action in actions)]
+
+
+def lay(folder: Path, files: dict[str, str] = TORCH, package: str = "torch") -> None:
+    for name, source in files.items():
+        path = folder / "site-packages" / package / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(source).lstrip("\n"))
+        for parent in path.relative_to(folder / "site-packages").parents:
+            if parent.parts:
+                (folder / "site-packages" / parent / "__init__.py").touch()
+
+
+def variables(folder: Path) -> dict[str, str]:
+    words = [str(WITNESS), str(folder / "site-packages")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(words), "BISECT_ENV_WITNESS": str(folder / "witness.jsonl")}
+
+
+def run(folder: Path, body: str, **more: str) -> Ran:
+    if not (folder / "site-packages").exists():
+        lay(folder)
+    script = folder / "script.py"
+    script.write_text(textwrap.dedent(body))
+    done = subprocess.run(
+        [sys.executable, str(script)], env=variables(folder) | more, capture_output=True, text=True, timeout=30
+    )
+    path = folder / "witness.jsonl"
+    return Ran(
+        done.returncode, done.stdout + done.stderr, read_log(path.read_text()) if path.exists() else None, folder
+    )
+
+
+def test_a_foreign_trace_is_told_in_the_order_in_which_it_happened(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        import threading
+        from torch.fx._symbolic_trace import Tracer
+        from torch._dynamo.eval_frame import optimize
+        traced, called = threading.Event(), threading.Event()
+        def work():
+            traced.set()
+            called.wait(10)
+        def compiling():
+            Tracer().trace(work)
+        def calling():
+            f = optimize(lambda: 1)
+            print(f())
+            other.start()
+            traced.wait(10)
+            try:
+                f()
+            except RuntimeError as error:
+                print("failed:", error)
+            called.set()
+            other.join()
+            print(f())
+        other = threading.Thread(target=compiling, name="w0")
+        thread = threading.Thread(target=calling, name="w1")
+        thread.start(); thread.join()
+        """,
+    )
+    assert ran.status == 0, ran.output
+    assert ran.output.splitlines() == ["('compiled', 1)", "failed: nested", "('compiled', 1)"]
+    assert ran.log is not None and ran.log.complete and ran.log.dropped == 0 and ran.log.torch == "9.9.0+cpu"
+    tracing = [(event.thread, event.action, event.value) for event in ran.of(State.TRACING)]
+    assert tracing == [
+        ("w0", Action.SET, "True, was False"),
+        ("w1", Action.READ, "True"),
+        ("w1", Action.OBEYED, "raised"),
+        ("w0", Action.CLEAR, "False, was True"),
+        ("w1", Action.READ, "False"),
+    ]
+    assert [event.action for event in ran.of(State.TRACE)] == [Action.ENTER, Action.LEAVE]
+    times = [event.t for event in ran.log.events]
+    assert times == sorted(times) and 0 <= times[0] - ran.log.started < 20
+    assert ("w1", State.TRACING, Action.READ, 1) in ran.log.counts  # the first call's, which read False
+
+
+def test_line_numbers_are_those_of_the_source_and_the_witness_is_in_no_stack(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        import traceback
+        from torch.fx._symbolic_trace import Tracer
+        from torch._dynamo.eval_frame import optimize
+        def call():
+            optimize(lambda: 1)()
+        try:
+            Tracer().trace(call)
+        except RuntimeError:
+            traceback.print_exc()
+        """,
+    )
+
+    def line(name: str, text: str) -> int:
+        return 1 + (tmp_path / "site-packages/torch" / name).read_text().splitlines().index(text)
+
+    raised = line("_dynamo/eval_frame.py", '                raise RuntimeError("nested")')
+    worked = line("fx/_symbolic_trace.py", "            return work()")
+    assert f'eval_frame.py", line {raised}, in compile_wrapper' in ran.output
+    assert f'_symbolic_trace.py", line {worked}, in trace' in ran.output
+    assert "witness" not in ran.output
+    [obeyed] = ran.of(State.TRACING, Action.OBEYED)
+    told = [(frame.path, frame.line, frame.function) for frame in obeyed.stack[:3]]
+    assert told[0] == ("torch/_dynamo/eval_frame.py", raised, "compile_wrapper")
+    assert told[2] == ("torch/fx/_symbolic_trace.py", worked, "trace")
+    [stored] = ran.of(State.TRACING, Action.SET)
+    assert stored.stack[0].line == line("fx/_symbolic_trace.py", "        _is_fx_tracing_flag = True")
+    [left] = ran.of(State.TRACE, Action.LEAVE)
+    assert left.value == "Tracer.trace, raised RuntimeError"
+    assert not any("witness_" in frame.path for event in ran.log.events for frame in event.stack)  # type: ignore[union-attr]
+
+
+def test_the_eager_original_stores_from_other_modules_and_names_of_a_functions_own(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        import torch.other as other
+        from torch.fx import _symbolic_trace
+        from torch._dynamo.eval_frame import optimize, skipped
+        other.switch(True)
+        print(optimize(lambda: 1, error=False)(), other.look(), _symbolic_trace.shadowed())
+        other.switch(False)
+        print(_symbolic_trace.Tracer.trace.__doc__, len(skipped) > 20)
+        """,
+    )
+    assert ran.output.splitlines() == ["1 True mine", "What it does. True"]
+    [obeyed] = ran.of(State.TRACING, Action.OBEYED)
+    assert obeyed.value == "ran the eager original"
+    stored = ran.of(State.TRACING, Action.SET, Action.CLEAR)
+    assert [(event.action, event.stack[0].path) for event in stored] == [
+        (Action.SET, "torch/other.py"),
+        (Action.CLEAR, "torch/other.py"),
+    ]
+    assert ran.log is not None
+    assert "torch/other.py: _is_fx_tracing_flag" in {item.where for item in ran.log.watched}
+
+
+def test_locks_limits_configuration_and_compiles(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        import threading, time
+        from torch._dynamo.convert_frame import compile_lock
+        from torch._dynamo.cache_size import exceeds_recompile_limit
+        from torch._dynamo.callback import handler
+        import torch._dynamo.config
+        class Trigger: name = "LAZY_BACKWARD"
+        held = threading.Event()
+        def first():
+            with compile_lock, compile_lock:
+                held.set()
+                time.sleep(0.2)
+        def second():
+            held.wait(10)
+            with handler.install_callbacks(Trigger, "1/0"):
+                with compile_lock:
+                    print(exceeds_recompile_limit(3), exceeds_recompile_limit(9))
+        threads = [threading.Thread(target=f, name=n) for f, n in ((first, "w0"), (second, "w1"))]
+        [t.start() for t in threads]; [t.join() for t in threads]
+        """,
+    )
+    assert ran.output == "(False, '') (True, 'recompile_limit')\n"
+    lock = [(event.thread, event.action) for event in ran.of(State.LOCK)]
+    assert lock == [
+        ("w0", Action.ACQUIRE),
+        ("w1", Action.WAIT),
+        ("w0", Action.RELEASE),
+        ("w1", Action.ACQUIRE),
+        ("w1", Action.RELEASE),
+    ]
+    assert ran.of(State.LOCK, Action.WAIT)[0].value == "held by w0"
+    assert [event.value for event in ran.of(State.COMPILE)] == ["lazy backward 1/0"] * 2
+    assert [event.value for event in ran.of(State.CONFIG)] == ["recompile_limit=8"]
+    assert [event.value for event in ran.of(State.RECOMPILE_LIMIT)] == ["recompile_limit=8 reached, runs eagerly"]
+
+
+def test_a_flag_of_the_threads_own(tmp_path: Path) -> None:
+    lay(
+        tmp_path,
+        TORCH
+        | {
+            "fx/_symbolic_trace.py": """
+                import threading
+                _is_fx_tracing_tls = threading.local()
+                def set_it(value):
+                    _is_fx_tracing_tls.flag = value
+                def get_it():
+                    return getattr(_is_fx_tracing_tls, "flag", False)
+            """
+        },
+    )
+    ran = run(
+        tmp_path,
+        """
+        import threading
+        from torch.fx import _symbolic_trace as it
+        def one():
+            it.set_it(True)
+            print(it.get_it())
+        t = threading.Thread(target=one, name="w0"); t.start(); t.join()
+        print(it.get_it())
+        """,
+    )
+    assert ran.output.split() == ["True", "False"]
+    assert [(event.thread, event.action) for event in ran.of(State.TRACING)] == [
+        ("w0", Action.SET),
+        ("w0", Action.READ),
+    ]
+    assert ran.log is not None
+    assert [item.how for item in ran.log.watched if item.state is State.TRACING] == ["stores and loads, thread-local"]
+    assert any(item.state is State.TRACE and "has no Tracer.trace" in item.why for item in ran.log.unknown)
+
+
+def test_what_this_torch_has_not_or_keeps_otherwise_is_said(tmp_path: Path) -> None:
+    source = "import contextvars\n_is_fx_tracing_var = contextvars.ContextVar('x')\n"
+    files = {name: text for name, text in TORCH.items() if not name.startswith("_dynamo")}
+    lay(tmp_path, files | {"fx/_symbolic_trace.py": source, "compiler/__init__.py": ""})
+    ran = run(tmp_path, "import torch.fx._symbolic_trace\n")
+    assert ran.status == 0 and ran.log is not None
+    why = {(item.state, item.why) for item in ran.log.unknown}
+    assert (State.LOCK, "this torch has no torch._dynamo.convert_frame") in why
+    assert (
+        State.TRACING,
+        "torch/fx/_symbolic_trace.py has no flag _is_fx_tracing_var of a kind that the witness knows",
+    ) in why
+    assert (State.COMPILING, r"torch/compiler/__init__.py has no module-level flag _is_compiling\w*") in why
+
+
+def test_its_memory_and_file_are_bounded_and_what_is_left_out_is_counted(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        import torch.other as other, time
+        for index in range(60_000):
+            other.switch(bool(index % 2 == 0) or 1)
+            if index % 5000 == 0: time.sleep(0.4)
+        other.switch(False)
+        """,
+    )
+    assert ran.log is not None
+    stored = ran.of(State.TRACING)
+    assert 12_000 <= len(stored) < 45_000
+    assert len(stored) + ran.log.dropped == 60_001
+    assert stored[-1].action is Action.CLEAR
+
+
+def test_a_killed_process_leaves_what_was_flushed(tmp_path: Path) -> None:
+    lay(tmp_path)
+    script = tmp_path / "script.py"
+    script.write_text("import torch.other as o, time\no.switch(True)\nprint(1, flush=True)\ntime.sleep(60)\n")
+    process = subprocess.Popen([sys.executable, str(script)], env=variables(tmp_path), stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None and process.stdout.readline()
+        time.sleep(1.0)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    log = read_log((tmp_path / "witness.jsonl").read_text())
+    assert log is not None and not log.complete
+    assert [event.action for event in log.events] == [Action.SET]
+
+
+def test_children_are_not_witnessed_and_keep_their_variables(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        import os, subprocess, sys, torch.other as other
+        child = "import os, sys, torch.other as o; o.switch(True)"
+        child += "; print('witness_log' in sys.modules, os.environ['PYTHONPATH'])"
+        print(subprocess.run([sys.executable, "-c", child], capture_output=True, text=True).stdout)
+        pid = os.fork()
+        if not pid:
+            other.switch(True)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        print("BISECT_ENV_WITNESS" in os.environ, any(word.endswith("/witness") for word in sys.path))
+        """,
+    )
+    assert ran.output.split() == ["False", str(tmp_path / "site-packages"), "False", "False"]
+    assert ran.of(State.TRACING) == []
+    assert [path.name for path in tmp_path.glob("witness*")] == ["witness.jsonl"]
+
+
+def test_a_second_process_of_the_command_has_a_log_of_its_own(tmp_path: Path) -> None:
+    lay(tmp_path)
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", "import torch"], env=variables(tmp_path), check=True, timeout=30)
+    logs = list(tmp_path.glob("witness.jsonl*"))
+    assert len(logs) == 2 and all(json.loads(log.read_text().splitlines()[0])["witness"] == 1 for log in logs)
+
+
+def test_another_sitecustomize_still_runs(tmp_path: Path) -> None:
+    lay(tmp_path)
+    (tmp_path / "site-packages" / "sitecustomize.py").write_text("print('theirs')\n")
+    ran = run(tmp_path, "import sitecustomize\nprint(sitecustomize.__file__)\n")
+    assert ran.output.splitlines() == ["theirs", str(tmp_path / "site-packages" / "sitecustomize.py")]
+
+
+def test_a_log_that_cannot_be_written_costs_the_trial_nothing(tmp_path: Path) -> None:
+    ran = run(tmp_path, "import torch; print('ran')", BISECT_ENV_WITNESS=str(tmp_path / "no" / "folder"))
+    assert ran.status == 0 and "ran" in ran.output and "witness: not started: FileNotFoundError" in ran.output
+    assert ran.log is None
+
+
+@pytest.mark.parametrize("source", ["def broken(:\n", "\x00"])
+def test_a_module_that_cannot_be_parsed_fails_as_it_would(tmp_path: Path, source: str) -> None:
+    lay(tmp_path, TORCH | {"_dynamo/cache_size.py": source})
+    ran = run(tmp_path, "import torch._dynamo.cache_size\n")
+    assert ran.status == 1 and ("SyntaxError" in ran.output or "null bytes" in ran.output)
+    assert ran.log is not None
+    assert any("cannot be rewritten" in item.why for item in ran.log.unknown)
