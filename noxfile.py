@@ -108,6 +108,12 @@ def explain(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def inspect(session: nox.Session) -> None:
+    """Signatures, a scan through calls, who sets a flag, in several versions: `-- NAME --in torch==2.8..2.15`."""
+    bisect_env("inspect", *session.posargs)
+
+
+@nox.session(venv_backend="none")
 def report(session: nox.Session) -> None:
     """The table of what a store holds, here or brought from another host: `-- FILE --store DIR`."""
     bisect_env("report", *session.posargs)

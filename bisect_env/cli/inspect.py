@@ -144,7 +144,8 @@ def command(
         places = inspect_places.opened(asked, wanted.asked.distribution, project_folder(root), traffic)
         traced = None
         if script is not None:
-            traced = trace(interpreter(places.words, len(places.sources)), script, arguments, timeout)
+            python = interpreter(places.words, len(places.sources))
+            traced = trace(python, script, arguments, timeout, wanted.asked.distribution)
         found = replace(inspect(places.sources, wanted, traffic, traced, began), notes=(*places.notes, *traffic.notes))
     narrow = sys.stdout is not None and sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if narrow else WIDE

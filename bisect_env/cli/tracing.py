@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from secrets import token_hex
 
+from bisect_env.cli.common import complain
 from bisect_env.errors import BadInput, InfrastructureError
 from bisect_env.inspection.inspected import Traced
 from bisect_env.inspection.records import Call
@@ -28,7 +29,7 @@ _WITHHELD = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT")
 """Variables by which this process's own Python would reach into the script's."""
 
 
-def trace(python: Path, script: Path, arguments: Sequence[str], timeout: float) -> Traced:
+def trace(python: Path, script: Path, arguments: Sequence[str], timeout: float, package: str) -> Traced:
     """Run the script in the working folder until it ends, ``timeout`` seconds are over, or Ctrl-C.
 
     What it started is ended with it.
@@ -38,9 +39,10 @@ def trace(python: Path, script: Path, arguments: Sequence[str], timeout: float) 
         script: that the user names.
         arguments: of the script.
         timeout: seconds.
+        package: top-level one that is inspected.
 
     Raises:
-        BadInput: there is no such script, or it ended before it made any call.
+        BadInput: there is no such script, or it failed before it called anything of the package.
         InfrastructureError: the process cannot be started or was lost.
     """
     if not script.is_file():
@@ -59,13 +61,19 @@ def trace(python: Path, script: Path, arguments: Sequence[str], timeout: float) 
             raise InfrastructureError(f"--trace: {python}: {error}") from error
         seconds = time.monotonic() - began
         found, more = read(calls.read_text("utf-8").splitlines() if calls.exists() else [])
-    if not found and status != 0:
-        said = f"{script} ended with status {status}" if ended else f"{script} was still at its start"
+    if status != 0:
+        said = f"{script} ended with status {status}" if ended else f"{script} was still running after {timeout:g} s"
         printed = redact(capture.text(), secret_values(variables)).strip().splitlines()
-        tail = "\n    ".join(printed[-TAIL:])
-        wanted = "a script that runs in this environment" if ended else "more time: --timeout SECONDS"
-        raise BadInput("--trace", "", f"{said}, and no call was seen\n    {tail}".rstrip(), wanted)
+        tail = "\n    ".join([said, *printed[-TAIL:]])
+        if not any(_of(package, call) for call in found):
+            wanted = "a script that runs in this environment" if ended else "more time: --timeout SECONDS"
+            raise BadInput("--trace", "", f"no call of {package} was seen: {tail}", wanted)
+        complain(tail)
     return Traced(str(script), found, more, seconds, status if ended else None)
+
+
+def _of(package: str, call: Call) -> bool:
+    return any(name.partition(":")[0].partition(".")[0] == package for name in (call.caller, call.callee))
 
 
 def read(lines: Iterable[str]) -> tuple[tuple[Call, ...], int]:
