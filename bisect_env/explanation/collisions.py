@@ -164,11 +164,16 @@ def _explained(seen: Seen, base: Collision, met: Event) -> Collision:
     if met.state is State.TRACING and is_global(seen.log, State.TRACING):
         stuck = seen.stuck_at(State.TRACING, met.t)
         if stuck is not None:
-            window = _window_of(seen, stuck, met.t)
-            return replace(base, mechanism=Mechanism.STUCK_FLAG, culprit=stuck.put_back.thread, window=window)
+            window = _window_of(seen, stuck)
+            return replace(base, mechanism=Mechanism.STUCK_FLAG, culprit=window.thread, window=window)
         if seen.own(State.TRACE, reader, met.t) is not None:
             return base
-        window = seen.foreign(State.TRACING, reader, met.t) or seen.foreign(State.TRACE, reader, met.t)
+        # Who traces, and not who has put the flag back meanwhile.
+        trace = seen.foreign(State.TRACE, reader, met.t)
+        if trace is not None:
+            window = seen.own(State.TRACING, trace.thread, met.t) or trace
+        else:
+            window = seen.foreign(State.TRACING, reader, met.t)
         if window is not None:
             compile_ = seen.own(State.COMPILE, window.thread, met.t)
             mechanism = Mechanism.FOREIGN_BACKWARD if is_backward(compile_) else Mechanism.FOREIGN_TRACE
@@ -189,14 +194,11 @@ def _explained(seen: Seen, base: Collision, met: Event) -> Collision:
     return base
 
 
-def _window_of(seen: Seen, stuck: Stuck, t: float) -> Window:
-    """The window of the thread that put the flag back, from then on."""
-    thread = stuck.put_back.thread
-    whole = next(
-        (w for w in seen.windows if w.state is stuck.state and w.thread == thread and holds(w, stuck.put_back.t)), None
-    )
-    closed = whole.closed if whole is not None else None
-    return Window(stuck.state, thread, stuck.put_back.t, stuck.until, stuck.put_back, closed)
+def _window_of(seen: Seen, stuck: Stuck) -> Window:
+    """From the moment that the thread put the flag back from which it stuck, until it was cleared for good."""
+    first = stuck.first.put_back
+    ends = (e for e in seen.log.events if e.state is stuck.state and e.action is Action.CLEAR and e.t == stuck.until)
+    return Window(stuck.state, first.thread, first.t, stuck.until, first, next(ends, None))
 
 
 def _recompiled(seen: Seen, base: Collision, failure: Failure) -> Collision:

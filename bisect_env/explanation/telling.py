@@ -23,7 +23,18 @@ from bisect_env.explanation.windows import FLAGS, Stuck
 from bisect_env.trials.records import Outcome, TrialRecord
 
 WRAPPERS = frozenset(
-    {"_fn", "inner", "wrapper", "wrapped", "__call__", "__enter__", "enter_context", "__next__", "decorate_context"}
+    {
+        "_fn",
+        "inner",
+        "wrapper",
+        "wrapped",
+        "__call__",
+        "__enter__",
+        "__exit__",
+        "enter_context",
+        "__next__",
+        "decorate_context",
+    }
     | {"_call_impl", "_wrapped_call_impl"}
 )
 """Functions that only pass a call on; no sentence names them."""
@@ -184,21 +195,25 @@ def _until(clock: Clock, window: Window) -> str:
 
 
 def _sticking(clock: Clock, stuck: Stuck) -> str:
-    """Who saved True, who put it back, and that nothing was open any more."""
-    back = stuck.put_back
+    """Who saved True, who put it back, that nothing was open any more, and how it was handed on."""
+    first, back = stuck.first, stuck.first.put_back
     saved = ""
-    if stuck.saved is not None:
-        where = place(stuck.saved.stack)
-        saved = f" had met {NAMES[stuck.state]} set at {clock.at(stuck.saved.t)}{f' in {where}' if where else ''}, and"
+    if first.saved is not None:
+        where = place(first.saved.stack)
+        saved = (
+            f" had met {NAMES[stuck.state]} set by {first.saved_from} at {clock.at(first.saved.t)}"
+            f"{f' in {where}' if where else ''}, and"
+        )
     where = place(back.stack)
     text = f"Thread {back.thread}{saved} put True back at {clock.at(back.t)}{f' in {where}' if where else ''}"
     what = "no trace" if stuck.state is State.TRACING else "no compile"
-    after = (
-        "the flag stayed set for good"
-        if stuck.until is None
-        else f"the flag stayed set for {took(stuck.until - stuck.since)}"
-    )
-    return f"{text}; from {clock.at(stuck.since)} on {what} was open in any thread, and {after}."
+    text += f"; from {clock.at(first.since)} on {what} was open in any thread, and the flag was still set"
+    if stuck.handed_on:
+        text += (
+            f". It was met so, cleared or saved, and put back {stuck.handed_on} more time{'s' * (stuck.handed_on > 1)},"
+            f" the last time by {stuck.put_back.thread} at {clock.at(stuck.put_back.t)}"
+        )
+    return f"{text}, {'for good' if stuck.until is None else f'until {clock.at(stuck.until)}'}."
 
 
 def _limited(clock: Clock, each: Collision) -> str:

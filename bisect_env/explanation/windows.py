@@ -38,10 +38,21 @@ class Stuck:
     """The last time it was set, which is the one that sticks."""
     saved: Event | None
     """Where the same thread met it set by another one, and so saved *True* to put it back later."""
+    saved_from: str
+    """The thread that had set it then; empty where ``saved`` is None."""
     since: float
     """Unix time from which nothing was open any more."""
     until: float | None
     """None: it was never cleared."""
+    origin: Stuck | None = None
+    """Where what was saved was itself a stuck flag: the first one, from which it was handed on."""
+    handed_on: int = 0
+    """How often it was cleared and put back since its origin."""
+
+    @property
+    def first(self) -> Stuck:
+        """Its origin, or itself."""
+        return self.origin or self
 
     def holds(self, t: float) -> bool:
         """Whether the flag was stuck at a time."""
@@ -84,7 +95,21 @@ def overlap(one: Window, other: Window) -> bool:
 
 def stuck_flags(log: WitnessLog, windows: tuple[Window, ...]) -> tuple[Stuck, ...]:
     """Every time that a process-global flag stayed set with nothing open, by time."""
-    return tuple(each for state in FLAGS if is_global(log, state) for each in _stuck(log, windows, state))
+    found: list[Stuck] = []
+    for state in FLAGS:
+        if is_global(log, state):
+            for each in _stuck(log, windows, state):
+                found.append(_with_origin(each, found))
+    return tuple(found)
+
+
+def _with_origin(stuck: Stuck, earlier: Sequence[Stuck]) -> Stuck:
+    """With the origin of the stuck flag that was saved, where it was one."""
+    saved = stuck.saved
+    if saved is None:
+        return stuck
+    met = next((each for each in reversed(earlier) if each.state is stuck.state and each.holds(saved.t)), None)
+    return stuck if met is None else replace(stuck, origin=met.first, handed_on=met.handed_on + 1)
 
 
 def _brackets(log: WitnessLog) -> Iterator[Window]:
@@ -140,10 +165,14 @@ def _stuck(log: WitnessLog, windows: tuple[Window, ...], state: State) -> Iterat
         begun[window.thread].append(window.start)
     restoring = {_line(event) for event in events if event.action is Action.CLEAR} - {None}
     in_force: Event | None = None
-    saved: dict[str, Event] = {}
+    saved: dict[str, tuple[Event | None, str]] = {}
     found: Stuck | None = None
     for event, following in zip(events, [*events[1:], None], strict=False):
+        foreign = in_force is not None and in_force.thread != event.thread
         if event.action is Action.CLEAR:
+            # To clear it for a while, and put back what was met, is a way to keep it set too.
+            if in_force is not None and (foreign or found is not None):
+                saved[event.thread] = event, in_force.thread
             if found is not None:
                 yield replace(found, until=event.t)
             in_force, found = None, None
@@ -151,9 +180,9 @@ def _stuck(log: WitnessLog, windows: tuple[Window, ...], state: State) -> Iterat
         if found is None and (not log.dropped or _line(event) in restoring):
             since = _nothing_open(busy, begun[event.thread], event.t)
             if since < (inf if following is None else following.t):
-                found = Stuck(state, event, saved.get(event.thread), since, None)
-        if in_force is not None and in_force.thread != event.thread:
-            saved[event.thread] = event
+                found = Stuck(state, event, *saved.get(event.thread, (None, "")), since, None)
+        if in_force is not None and foreign:
+            saved[event.thread] = event, in_force.thread
         in_force = event
     if found is not None:
         yield found

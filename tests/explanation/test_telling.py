@@ -38,10 +38,10 @@ def test_a_stuck_flag_has_who_saved_it_and_who_put_it_back() -> None:
     met = story.obeys("w0")
     sticking, read = told(story, trial(failure("w0", met.t)))
     assert sticking == (
-        "Thread w1 had met the tracing flag set at 0.0040 s in trace (torch/fx/_symbolic_trace.py:781) <-"
+        "Thread w1 had met the tracing flag set by w0 at 0.0040 s in trace (torch/fx/_symbolic_trace.py:781) <-"
         " dispatch_trace <- aot_dispatch_autograd_graph, and put True back at 0.0070 s in trace"
         " (torch/fx/_symbolic_trace.py:781) <- dispatch_trace <- aot_dispatch_autograd_graph; from 0.0080 s on no"
-        " trace was open in any thread, and the flag stayed set for good."
+        " trace was open in any thread, and the flag was still set, for good."
     )
     assert read.startswith("Thread w0 read it at 2.0090 s in compile_wrapper")
     assert "2.0 s after it was put back; the call failed" in read
@@ -55,7 +55,7 @@ def test_a_flag_that_sticks_is_told_where_nothing_failed_of_it() -> None:
     second()
     nothing, sticking = told(story, trial())
     assert nothing == "Nothing failed and no call ran eagerly, in 8 events of 2 threads."
-    assert "the flag stayed set for good" in sticking
+    assert "the flag was still set, for good" in sticking
 
 
 def test_eager_calls_with_their_number() -> None:

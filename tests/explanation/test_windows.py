@@ -126,6 +126,22 @@ def test_a_stale_true_sticks() -> None:
     assert stuck.until == cleared.t
 
 
+def test_a_stuck_flag_that_is_saved_and_put_back_again_has_its_origin() -> None:
+    """As uncompiled flex attention does: it clears the flag for a while, and puts back what it met."""
+    story = Story("2.9.1")
+    end = story.traces("w0")
+    saved = story.does("w1", State.TRACING, Action.CLEAR, "False, was True")
+    end()
+    first = story.does("w1", State.TRACING, Action.SET, "True, was False")
+    again = story.traces("w0", saved=True)
+    story.does("w1", State.TRACING, Action.CLEAR, "False, was True")
+    again()
+    last = story.events[-2]
+    stuck = stuck_flags(story.log, windows_of(story.log))[-1]
+    assert (stuck.put_back, stuck.handed_on) == (last, 1)
+    assert (stuck.first.put_back, stuck.first.saved, stuck.first.saved_from) == (first, saved, "w0")
+
+
 def test_where_events_are_missing_it_is_told_by_the_line_that_puts_the_old_value_back() -> None:
     begins, puts_back = (Frame("torch/fx/_symbolic_trace.py", line, "trace") for line in (781, 907))
     story = Story()
