@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 import sys
@@ -147,6 +148,8 @@ def command(
             python = interpreter(places.words, len(places.sources))
             traced = trace(python, script, arguments, timeout, wanted.asked.distribution)
         found = replace(inspect(places.sources, wanted, traffic, traced, began), notes=(*places.notes, *traffic.notes))
+    # Python would search all that was parsed for garbage at its end, which took longer than the scan had.
+    gc.freeze()
     narrow = sys.stdout is not None and sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if narrow else WIDE
     further = [("--markdown", markdown_path, report.as_markdown(found, unresolved))] if markdown_path else []
