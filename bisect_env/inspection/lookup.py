@@ -40,6 +40,13 @@ HANDS_OUT = frozenset(
 DEEPEST = 40
 """Most lookups inside each other: longer chains are given up as unknown, before Python's own limit."""
 
+RETURNS = 4
+"""Most functions inside each other whose results are looked for: ``f`` returns what ``g`` returns, and so on."""
+
+PATIENCE = 300
+"""Lookups for one question after which what a circle cut short is kept as it is. Functions that return each other's
+results make circles in circles: exact answers would take time exponential in their number."""
+
 _LITERALS = (
     *(ast.Constant, ast.JoinedStr, ast.List, ast.Tuple, ast.Dict, ast.Set),
     *(ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp, ast.Slice),
@@ -68,6 +75,8 @@ class Lookup:
         self._stores: dict[Class, Mapping[str, Sequence[tuple[ast.expr, ast.FunctionDef]]]] = {}
         self._busy: set[object] = set()
         self._cut = False
+        self._steps = 0
+        self._returns = 0
 
     def parsed(self, module: str) -> Parsed | None:
         """The module's tree; None without text."""
@@ -160,7 +169,14 @@ class Lookup:
 
     def result(self, function: Function) -> tuple[Meaning, ...]:
         """What a function returns, where that is an instance of a class, a class or a function."""
-        return self._once((function, "result"), lambda: self._result(function))
+        if self._returns >= RETURNS:
+            self._cut = True
+            return (Unknown(why.RESULT),)
+        self._returns += 1
+        try:
+            return self._once((function, "result"), lambda: self._result(function))
+        finally:
+            self._returns -= 1
 
     def typed(self, annotation: ast.expr | None, scope: Scope) -> tuple[Meaning, ...]:
         """Instances of the classes with text that an annotation names; nothing for any other annotation."""
@@ -222,13 +238,14 @@ class Lookup:
             self._cut = True
             return (Unknown(why.RESULT),)
         before, self._cut = self._cut, False
+        self._steps = self._steps + 1 if self._busy else 0
         self._busy.add(key)
         try:
             found = find()
         finally:
             self._busy.discard(key)
         # What a circle cut short holds only for who asked in the middle of it.
-        if not self._cut or not self._busy:
+        if not self._cut or not self._busy or self._steps > PATIENCE:
             self._kept[key] = found
         self._cut = bool(self._busy) and (self._cut or before)
         return found
