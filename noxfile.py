@@ -162,7 +162,8 @@ def torch_tests(session: nox.Session) -> None:
     if not os.environ.get("BISECT_ENV_TEST_TORCH"):
         session.skip("BISECT_ENV_TEST_TORCH names no interpreter that has torch and transformers")
     session.install("-e", ".", *nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), "test"))
-    session.run("pytest", "tests/reproducers/test_dflash_torch.py", "tests/reproducers/test_dflash_planted.py")
+    names = ("test_dflash_torch.py", "test_dflash_planted.py", "test_witness_torch.py")
+    session.run("pytest", *(f"tests/reproducers/{name}" for name in names))
 
 
 @nox.session
