@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bisect_env.explanation.cases import Case, Cases
+from bisect_env.explanation.cases import Case, Cases, many
 from bisect_env.explanation.records import Action, Consequence, Event, Frame, Hypothesis, Mechanism, Standing, State
 from bisect_env.explanation.windows import holds
 from bisect_env.verdicts.statistics import fisher_greater
@@ -62,7 +62,7 @@ def its_own_trace(cases: Cases) -> Hypothesis:
     if not any(case.watched(State.TRACE) for case in cases.logged):
         return Hypothesis(name, statement, Standing.UNTESTED, ("Traces could not be watched.",))
     if not read:
-        text = f"No call went wrong for the tracing flag, in {len(cases.logged)} witnessed trials."
+        text = f"No call went wrong for the tracing flag, in {many(len(cases.logged), 'witnessed trial')}."
         standing = Standing.ELIMINATED if cases.bad else Standing.UNDECIDED
         return Hypothesis(name, statement, standing, (text,))
     own = [case for case in read if case.own(State.TRACE) is not None]
@@ -76,7 +76,7 @@ def waiting_for_each_other(cases: Cases) -> Hypothesis:
     statement = "One thread holds dynamo's lock and waits for autograd's thread, which waits for that lock."
     hung = [case for case in cases.bad if case.primary is not None and case.primary.consequence is Consequence.HUNG]
     waits = cases.total(lambda case: case.happened(State.LOCK, Action.WAIT))
-    looked = f"{waits} waits for the lock were seen in {len(cases.logged)} witnessed trials."
+    looked = f"{waits} waits for the lock were seen in {many(len(cases.logged), 'witnessed trial')}."
     if not any(case.watched(State.LOCK) for case in cases.logged):
         return Hypothesis(name, statement, Standing.UNTESTED, ("The lock could not be watched.",))
     if not hung:
@@ -127,6 +127,8 @@ def failing_call_was_warm(cases: Cases) -> Hypothesis:
     told = [case for case in cases.bad if case.primary is not None and case.primary.met is not None]
     if not told or not any(case.watched(State.COMPILE) for case in told):
         return Hypothesis(name, statement, Standing.UNTESTED, ("No call that went wrong was seen with its compiles.",))
+    if not any(case.record.steps for case in told):
+        return Hypothesis(name, statement, Standing.UNTESTED, ("The reproducer reports no steps, warm or cold.",))
     warm = [case for case in told if _was_warm(case)]
     compiling = [case for case in told if case.own(State.COMPILE) is not None]
     evidence = (

@@ -160,3 +160,9 @@ def test_every_hypothesis_has_a_standing_and_evidence(told: Sequence[Story], thr
     for each in found.values():
         assert each.standing in ALL and each.evidence
         assert all(text and text.endswith((".", ")")) for text in each.evidence), each
+
+
+def test_whether_a_call_was_warm_is_untested_where_no_steps_are_reported() -> None:
+    story, failed = race()
+    found = ledger((story, trial(failed)))["failing calls were warm"]
+    assert found.standing is Standing.UNTESTED and found.evidence == ("The reproducer reports no steps, warm or cold.",)
