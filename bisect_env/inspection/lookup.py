@@ -159,12 +159,16 @@ class Lookup:
     def expanded(self, meanings: Iterable[Meaning]) -> tuple[Meaning, ...]:
         """The same with values replaced by what was assigned."""
         found: list[Meaning] = []
-        for one in meanings:
-            if isinstance(one, Value):
-                inside = self._once((one, "value"), partial(self.evaluate, one.node, one.scope))
-                found.extend(self.expanded(inside) or (Unknown(why.RESULT),))
-            else:
+        seen: set[Value] = set()  # values can be assigned each other
+        waiting = [*meanings]
+        while waiting:
+            one = waiting.pop(0)
+            if not isinstance(one, Value):
                 found.append(one)
+            elif one not in seen:
+                seen.add(one)
+                inside = self._once((one, "value"), partial(self.evaluate, one.node, one.scope))
+                waiting = [*(inside or (Unknown(why.RESULT),)), *waiting]
         return unique(found)
 
     def result(self, function: Function) -> tuple[Meaning, ...]:

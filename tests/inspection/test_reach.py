@@ -280,3 +280,11 @@ def test_a_hit_is_found_exactly_when_a_short_enough_path_exists(data):
         for step, after in zip(hit.way, steps[1:], strict=False):
             line = texts[step.path.removesuffix(".py").replace("/", ".")].splitlines()[step.line - 1]
             assert line.strip().endswith(f"f{after}()")
+
+
+def test_functions_that_return_each_others_results_end_soon():
+    size = 30
+    body = [f"def f{a}(x):\n" + "".join(f"    if x: return f{b}(x)\n" for b in range(size)) for a in range(size)]
+    result = scan(Texts({"m": "\n".join(body) + "\ndef start(x): f0(x).run()\n"}), "m.start", ["HIT"], 3)
+    assert result.functions == size + 1
+    assert [one.call for one in result.unresolved] == ["f0(x).run"]
