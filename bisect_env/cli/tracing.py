@@ -15,7 +15,7 @@ from bisect_env.errors import BadInput, InfrastructureError
 from bisect_env.inspection.inspected import Traced
 from bisect_env.inspection.records import Call
 from bisect_env.matrix.shipped import reproducers_folder
-from bisect_env.matrix.urls import secret_values
+from bisect_env.matrix.urls import secret_values, without_credentials
 from bisect_env.trials.capture import Capture
 from bisect_env.trials.isolation import MARKER, redact
 from bisect_env.trials.process import CannotStart, Process, SupervisorLost
@@ -23,7 +23,8 @@ from bisect_env.trials.process import CannotStart, Process, SupervisorLost
 MOST_CALLS = 200_000
 """Distinct calls that are kept: a training script makes some ten thousand."""
 TAIL = 12
-"""Lines of a script's output that a message shows."""
+"""Lines of a script's traceback that a message shows."""
+TRACEBACK = "Traceback (most recent call last):"
 HOOK = "observe_calls.py"
 _WITHHELD = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT")
 """Variables by which this process's own Python would reach into the script's."""
@@ -63,13 +64,19 @@ def trace(python: Path, script: Path, arguments: Sequence[str], timeout: float, 
         found, more = read(calls.read_text("utf-8").splitlines() if calls.exists() else [])
     if status != 0:
         said = f"{script} ended with status {status}" if ended else f"{script} was still running after {timeout:g} s"
-        printed = redact(capture.text(), secret_values(variables)).strip().splitlines()
-        tail = "\n    ".join([said, *printed[-TAIL:]])
+        text = without_credentials(redact(capture.text(), secret_values(variables)))
+        tail = "\n    ".join([said, *_error(text)])
         if not any(_of(package, call) for call in found):
             wanted = "a script that runs in this environment" if ended else "more time: --timeout SECONDS"
             raise BadInput("--trace", "", f"no call of {package} was seen: {tail}", wanted)
         complain(tail)
     return Traced(str(script), found, more, seconds, status if ended else None)
+
+
+def _error(text: str) -> list[str]:
+    """The end of the last traceback. Nothing else is shown: a script may print its variables, or a password."""
+    _, found, after = text.rpartition(TRACEBACK)
+    return [TRACEBACK, *after.strip("\n").splitlines()[-TAIL:]] if found else []
 
 
 def _of(package: str, call: Call) -> bool:

@@ -193,6 +193,20 @@ def diff(place: Place) -> None:
     place.run("diff", "a.txt", "b.txt", "--index", place.url.replace(USER, "nobody"), codes=(0, 2, 5))
 
 
+def inspect(place: Place) -> None:
+    for version in ("2.11.0", "2.12.0"):
+        place.world.torch(version)
+    where = ("torch", "--in", "torch==2.11..2.12", "--json", "torch.json", "--markdown", "torch.md", "--index")
+    assert "nothing was installed" in place.run("inspect", *where, place.url)
+    place.run("inspect", *where, place.url, "--offline")
+    place.run("inspect", *where, place.url.replace(USER, "nobody"), "--store", "another", codes=(2, 5))
+    place.run("inspect", *where, with_credentials(refusing_url()), "--store", "third", codes=(5,))
+    (place.folder / "fails.py").write_text(f"{CURIOUS}raise SystemExit(3)\n")
+    traced = ("--scan", "x", "--trace", "fails.py", "--timeout", "30")
+    place.run("inspect", "os", "--in", str(place.venv), *traced)
+    place.run("inspect", "json", "--in", str(place.venv), *traced, codes=(2,))
+
+
 def matrix(place: Place) -> None:
     place.world.torch("2.11.0", race=1.0)
     place.world.transformers("5.8.1")
@@ -257,7 +271,7 @@ def gate(place: Place) -> None:
 
 PASSED = ("--pass-env", "HF_TOKEN", "--pass-env", "PIP_INDEX_URL", "--pass-env", "UV_INDEX_CORP_PASSWORD")
 """Trials may have them, and print them."""
-COMMANDS = (snapshot, capture, diff, matrix, bisect, gate)
+COMMANDS = (snapshot, capture, diff, inspect, matrix, bisect, gate)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda each: each.__name__)

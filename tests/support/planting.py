@@ -11,7 +11,7 @@ import sys
 import threading
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
@@ -163,9 +163,9 @@ def holding(folder: Path, apart: Sequence[Path] = ()) -> list[str]:
             found.append(f"{path} (name)")
         if path.is_file() and not path.is_symlink():
             data = path.read_bytes()
-            if zipfile.is_zipfile(path):
-                with zipfile.ZipFile(path) as archive:
-                    data += b"".join(archive.read(name) for name in archive.namelist())
+            # The end of a wheel that was read in parts looks like a whole one.
+            with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+                data += b"".join(archive.read(name) for name in archive.namelist())
             if any(form in data for form in FORMS):
                 found.append(str(path))
     return found
