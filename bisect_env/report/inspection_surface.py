@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
+from functools import reduce
 
 from bisect_env.inspection.inspected import Inspection
 from bisect_env.inspection.records import Change, Entry, Surface
@@ -100,10 +102,35 @@ def differing(before: str, after: str) -> str:
     said = [f"with {theirs[name]}" for name in theirs if name not in ours]
     said += [f"without {ours[name]}" for name in ours if name not in theirs]
     both = [name for name in ours if name in theirs]
-    said += [f"{ours[name]} became {theirs[name]}" for name in both if ours[name] != theirs[name]]
+    meant, later = pieces(plainly(before)), pieces(plainly(after))
+    otherwise = [name for name in both if ours[name] != theirs[name]]
+    said += [f"{ours[name]} became {theirs[name]}" for name in otherwise if meant.get(name) != later.get(name)]
+    if any(meant.get(name) == later.get(name) for name in otherwise):
+        said.append("some types only written in another way" if said else "types only written in another way")
     if both != [name for name in theirs if name in ours]:
         said.append("another order")
     return "; ".join(said) or f"{before} became {after}"
+
+
+def plainly(signature: str) -> str:
+    """The signature with ``Optional[X]`` and ``Union[X, Y]`` as ``X | None`` and ``X | Y``; as it is, if it is none."""
+    try:
+        tree = ast.parse(f"def f{signature}: ...")
+    except SyntaxError:
+        return signature
+    return ast.unparse(_Plain().visit(tree)).removeprefix("def f").partition(":\n")[0]
+
+
+class _Plain(ast.NodeTransformer):
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        name = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
+        if name not in ("Optional", "Union"):
+            return node
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if name == "Optional":
+            parts = [*parts, ast.Constant(None)]
+        return reduce(lambda one, other: ast.BinOp(one, ast.BitOr(), other), parts)
 
 
 def pieces(signature: str) -> dict[str, str]:

@@ -118,6 +118,12 @@ def test_names_that_were_asked_for_are_rows_though_they_are_the_same() -> None:
         ("(a)", "(a, *, c: dict[str, int] = {'x,': 1})", "with *; with c: dict[str, int] = {'x,': 1}"),
         ("(a, b)", "(b, a)", "another order"),
         ("(a) -> int", "(a)", "without -> int"),
+        ("(a: Optional[int] = 1)", "(a: int | None = 1)", "types only written in another way"),
+        (
+            "(a: t.Union[int, str], b=1) -> Optional[t.Union[A, B]]",
+            "(a: int | str, b=2) -> A | B | None",
+            "b=1 became b=2; some types only written in another way",
+        ),
         ("False", "True", "False became True"),
         ("", "(a)", "nothing became (a)"),
     ],
