@@ -61,7 +61,19 @@ def test_the_list_needs_no_network() -> None:
     names = re.findall(r"^[-*] (\S+)", listed.stdout, re.MULTILINE)
     default = "gpu" if "cu1" in listed.stdout else "cpu"
     cells = load(shipped.matrices_folder() / f"{default}.yaml").cells
-    others = ["bisect", "gate", "explain", "report", "history", "show", "bundle", "unbundle", "clean", "tests"]
+    others = [
+        "bisect",
+        "gate",
+        "explain",
+        "inspect",
+        "report",
+        "history",
+        "show",
+        "bundle",
+        "unbundle",
+        "clean",
+        "tests",
+    ]
     others += ["torch_tests", "ssh_tests", "browser_tests", "lint", "typecheck"]
     assert names == ["matrix", *(f"cell({cell.id})" for cell in cells), *others]
     for cell in cells:
