@@ -108,7 +108,7 @@ class _Walker(ast.NodeVisitor):
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         for of in self.lookup.evaluate(node.value, self.scope):
-            for one in self.lookup.class_member(of.of, node.attr) if isinstance(of, Instance) else ():
+            for one in self.lookup.classes.member(of.of, node.attr) if isinstance(of, Instance) else ():
                 if isinstance(one, Function) and _is_property(one.node):
                     self._edge(one, node.lineno)
         self.visit(node.value)
@@ -171,13 +171,13 @@ class _Walker(ast.NodeVisitor):
                 self._methods(one, (method,), line)
 
     def _methods(self, owner: Class, names: Iterable[str], line: int) -> bool:
-        found = [one for name in names for one in self.lookup.class_member(owner, name) if isinstance(one, Function)]
+        found = [one for name in names for one in self.lookup.classes.member(owner, name) if isinstance(one, Function)]
         for one in found:
             self._edge(one, line)
         return bool(found)
 
     def _foreign_base(self, owner: Class) -> str:
-        return next((one.why for one in self.lookup.order(owner) if isinstance(one, Unknown)), "")
+        return next((one.why for one in self.lookup.classes.order(owner) if isinstance(one, Unknown)), "")
 
     def _edge(self, callee: Function, line: int, passed: bool = False) -> None:
         known = self.edges.get(callee)

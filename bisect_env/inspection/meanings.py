@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from bisect_env.inspection.bindings import Table
@@ -109,3 +110,8 @@ class Scope:
     def inner(self, table: Table) -> Scope:
         """The scope in a function in here."""
         return Scope(self.parsed, (table, *self.tables), self.root, self.owner)
+
+
+def unique(meanings: Iterable[Meaning]) -> tuple[Meaning, ...]:
+    """Each once, in order."""
+    return tuple(dict.fromkeys(meanings))

@@ -78,9 +78,9 @@ _OPEN = {"compiled code", "made by the module's __getattr__", "in a module that 
 def members(lookup: Lookup, of: Meaning) -> tuple[str, ...]:
     """Names right below a module or a class, as far as the text tells."""
     if isinstance(of, Class):
-        classes = [one for one in lookup.order(of) if isinstance(one, Class)]
+        classes = [one for one in lookup.classes.order(of) if isinstance(one, Class)]
         names = [name for one in classes for name in one.scope.parsed.table_of(one.node).names]
-        return tuple(dict.fromkeys((*names, *(name for one in classes for name in lookup.stored(one)))))
+        return tuple(dict.fromkeys((*names, *(name for one in classes for name in lookup.classes.stored(one)))))
     tree = lookup.parsed(of.name) if isinstance(of, Module) else None
     if tree is None or not isinstance(of, Module):
         return ()
@@ -139,10 +139,11 @@ def _bare(lookup: Lookup, of: Meaning, name: str) -> tuple[str, str, int] | None
         tree = lookup.parsed(of.name)
         bindings = tree.table.names.get(name, ()) if tree else ()
         return (of.name, name, bindings[-1].line) if bindings else None
-    for cls in lookup.order(of) if isinstance(of, Class) else ():
+    for cls in lookup.classes.order(of) if isinstance(of, Class) else ():
         if isinstance(cls, Class):
             bindings = cls.scope.parsed.table_of(cls.node).names.get(name, ())
-            lines = [one.line for one in bindings] or [one.lineno for one, _ in lookup.stored(cls).get(name, ())]
+            stored = lookup.classes.stored(cls).get(name, ())
+            lines = [one.line for one in bindings] or [one.lineno for one, _ in stored]
             if lines:
                 return cls.module, f"{cls.qualname}.{name}", lines[0]
     return None

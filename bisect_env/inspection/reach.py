@@ -99,7 +99,7 @@ def starts(lookup: Lookup, meanings: Iterable[Meaning]) -> tuple[Function, ...]:
             found.append(one)
         elif isinstance(one, Class):
             names = one.scope.parsed.table_of(one.node).names
-            found.extend(of for name in names for of in lookup.class_member(one, name) if isinstance(of, Function))
+            found.extend(of for name in names for of in lookup.classes.member(one, name) if isinstance(of, Function))
         elif isinstance(one, Module) and (tree := lookup.parsed(one.name)):
             own = [of for name in tree.table.names for of in lookup.member(one.name, name)]
             here = [of for of in own if isinstance(of, Function | Class) and of.module == one.name]

@@ -114,7 +114,7 @@ def _entry(lookup: Lookup, tree: Parsed, name: str, binding: Binding | None, pub
 
 def _of_class(lookup: Lookup, owner: Class, wanted: re.Pattern[str] | None) -> tuple[Entry, ...]:
     entries: dict[str, Entry] = {}
-    for cls in lookup.order(owner):
+    for cls in lookup.classes.order(owner):
         if not isinstance(cls, Class) or (wanted is None and cls != owner):
             continue
         table = cls.scope.parsed.table_of(cls.node)
@@ -125,7 +125,7 @@ def _of_class(lookup: Lookup, owner: Class, wanted: re.Pattern[str] | None) -> t
                 if public or wanted:
                     binding = next(iter(table.winners(name)), bindings[-1])
                     entries[name] = _attribute(table, name, binding, public, home)
-        for name, stored in lookup.stored(cls).items():
+        for name, stored in lookup.classes.stored(cls).items():
             if name not in entries and (wanted.search(name) if wanted else not name.startswith("_")):
                 entries[name] = Entry(name, "value", "", stored[0][0].lineno, not name.startswith("_"), origin=home)
     return tuple(entries.values())
@@ -149,7 +149,7 @@ def _signature(lookup: Lookup, meaning: Meaning) -> str:
         case Function():
             return signature(meaning.node, bound=meaning.owner is not None and takes_self(meaning.node))
         case Class():
-            for one in lookup.class_member(meaning, "__init__") or lookup.class_member(meaning, "__new__"):
+            for one in lookup.classes.member(meaning, "__init__") or lookup.classes.member(meaning, "__new__"):
                 if isinstance(one, Function):
                     return signature(one.node, bound=True)
             return fields(meaning.node)

@@ -79,7 +79,7 @@ def _scope(lookup: Lookup, place: Located) -> Scope:
     value = place.meanings[0] if place.meanings else None
     if isinstance(value, Value) and isinstance(value.node, ast.Call):
         for one in lookup.expanded(lookup.evaluate(value.node.func, value.scope)):
-            bases = lookup.order(one) if isinstance(one, Class) else (one,)
+            bases = lookup.classes.order(one) if isinstance(one, Class) else (one,)
             names = {base.name for base in bases if isinstance(base, Outside)}
             if names & _THREAD:
                 return Scope.THREAD
