@@ -6,11 +6,8 @@ What no such window explains is UNKNOWN, whatever the message looks like.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from bisect_env.explanation.records import (
     Action,
@@ -22,8 +19,9 @@ from bisect_env.explanation.records import (
     Window,
     WitnessLog,
 )
+from bisect_env.explanation.seen import Seen
 from bisect_env.explanation.waiting import cycle, waits
-from bisect_env.explanation.windows import Stuck, holds, is_global, stuck_flags
+from bisect_env.explanation.windows import Stuck, is_global
 from bisect_env.trials.records import Failure, Outcome, TrialRecord
 
 SLACK = 0.25
@@ -32,52 +30,6 @@ REPORTED_WITHIN = 5.0
 """Seconds after which what a thread obeyed is no longer taken for the cause of its failure."""
 RAISED = "raised"
 """How the witness calls it where obeying made the call fail."""
-
-
-@dataclass(frozen=True)
-class Seen:
-    """A trial's log with what was made of it."""
-
-    log: WitnessLog
-    windows: tuple[Window, ...]
-    stuck: tuple[Stuck, ...]
-
-    @classmethod
-    def of(cls, log: WitnessLog, windows: tuple[Window, ...]) -> Seen:
-        """With the times that a flag was stuck."""
-        return cls(log, windows, stuck_flags(log, windows))
-
-    def foreign(self, state: State, thread: str, t: float) -> Window | None:
-        """The window of another thread that was open at a time: of several the one that opened last."""
-        others = (name for name in self._threads.get(state, ()) if name != thread)
-        found = [window for name in others if (window := self.own(state, name, t)) is not None]
-        return max(found, key=lambda window: window.start, default=None)
-
-    def own(self, state: State, thread: str, t: float) -> Window | None:
-        """The thread's own window that was open at a time."""
-        windows = self._by_lane.get((state, thread), ())
-        place = bisect_right(windows, t, key=lambda window: window.start) - 1
-        return windows[place] if place >= 0 and holds(windows[place], t) else None
-
-    @cached_property
-    def _by_lane(self) -> Mapping[tuple[State, str], Sequence[Window]]:
-        """Each thread's windows of a state, by their start; none of them overlap, so that one can be looked up."""
-        lanes: defaultdict[tuple[State, str], list[Window]] = defaultdict(list)
-        for window in self.windows:
-            lanes[window.state, window.thread].append(window)
-        return lanes
-
-    @cached_property
-    def _threads(self) -> Mapping[State, Sequence[str]]:
-        """The threads that have windows of a state."""
-        threads: defaultdict[State, list[str]] = defaultdict(list)
-        for state, thread in self._by_lane:
-            threads[state].append(thread)
-        return threads
-
-    def stuck_at(self, state: State, t: float) -> Stuck | None:
-        """The flag's sticking that a time falls into."""
-        return next((each for each in self.stuck if each.state is state and each.holds(t)), None)
 
 
 def collisions_of(log: WitnessLog, windows: tuple[Window, ...], trial: TrialRecord) -> tuple[Collision, ...]:

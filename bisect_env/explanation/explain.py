@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from bisect_env.explanation.collisions import Seen, collisions_of
+from bisect_env.explanation.collisions import collisions_of
 from bisect_env.explanation.ledger import hypotheses_of
 from bisect_env.explanation.log import read_log
 from bisect_env.explanation.records import Account, Explanation, Mechanism, WitnessLog
+from bisect_env.explanation.seen import Seen
 from bisect_env.explanation.telling import sentences_of
 from bisect_env.explanation.windows import windows_of
 from bisect_env.trials.records import Outcome, TrialRecord

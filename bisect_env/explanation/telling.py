@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bisect_env.explanation.collisions import Seen, is_backward
+from bisect_env.explanation.collisions import is_backward
 from bisect_env.explanation.records import (
     Action,
     Collision,
@@ -18,6 +18,7 @@ from bisect_env.explanation.records import (
     Window,
     WitnessLog,
 )
+from bisect_env.explanation.seen import Seen
 from bisect_env.explanation.waiting import cycle, waits
 from bisect_env.explanation.windows import FLAGS, Stuck
 from bisect_env.trials.records import Outcome, TrialRecord
