@@ -14,8 +14,11 @@ from pathlib import PurePosixPath
 
 from bisect_env.bisection.records import Reading, ReadVersion
 
-WEIGHT = 8.0
-"""Of a candidate that changed one of the files; of the others it is 1. Chosen on simulations (docs/search.md)."""
+LONG_WEIGHT, SHORT_WEIGHT = 8.0, 4.0
+"""Of a candidate that changed one of the files, on a long and on a short line; of the others it is 1. Chosen on
+simulations (docs/search.md): on short lines a misleading 8 makes more than 5 % of the answers wrong."""
+LONG = 24
+"""Candidates from which on a line is long."""
 MOST_MARKED = 1 / 6
 """Share of the candidates up to which they weigh more. Where more have changed the files, a right reading saves too
 little for what a misleading one costs (docs/search.md)."""
@@ -71,6 +74,11 @@ def compared(
     return Reading(distribution, files, tuple(versions))
 
 
+def weight(candidates: int) -> float:
+    """Of those that changed one of the files, on a line with so many candidates."""
+    return LONG_WEIGHT if candidates >= LONG else SHORT_WEIGHT
+
+
 def weights(reading: Reading) -> tuple[float, ...] | None:
     """Of the candidates, in the order of the reading; None where they all weigh alike.
 
@@ -79,7 +87,7 @@ def weights(reading: Reading) -> tuple[float, ...] | None:
     marked = [bool(each.changed or each.unread) for each in reading.versions]
     if not reading.files or not 0 < sum(marked) <= MOST_MARKED * len(marked):
         return None
-    return tuple(WEIGHT if each else 1.0 for each in marked)
+    return tuple(weight(len(marked)) if each else 1.0 for each in marked)
 
 
 def summary(reading: Reading) -> str:
@@ -94,7 +102,7 @@ def summary(reading: Reading) -> str:
     said = f"{changed} of {of} versions of {name} changed a file that the failure's traceback goes through"
     said += f", and {unread} could not be compared" if unread else ""
     if weights(reading) is not None:
-        weighed = f"They weighed {WEIGHT:g} times as much as the others in the search"
+        weighed = f"They weighed {weight(of):g} times as much as the others in the search"
         return f"{said}. {weighed}, and nothing in the confirmation."
     if changed + unread:
         said += f": too many to tell much (at most {MOST_MARKED:.1%} may)"

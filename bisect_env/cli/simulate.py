@@ -14,7 +14,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from bisect_env.bisection.reading import MOST_MARKED, WEIGHT
+from bisect_env.bisection.reading import MOST_MARKED, weight
 from bisect_env.cli.common import Progress, say
 from bisect_env.cli.option_parts import Number
 from bisect_env.cli.output import check_writable, write
@@ -124,9 +124,7 @@ def summary(runs: Iterable[LineRun | FactorRun], build: float, trial: float) -> 
 @click.option(
     "--prior-weight",
     type=Number(0, min_open=True),
-    default=WEIGHT,
-    show_default=True,
-    help="Of a marked version; of the others it is 1.",
+    help="Of a marked version; of the others it is 1. Else: as a bisection along so many versions takes it.",
 )
 @click.option(
     "--prior-marked",
@@ -155,7 +153,7 @@ def command(
     trial_seconds: float,
     confidence: float,
     prior: str,
-    prior_weight: float,
+    prior_weight: float | None,
     prior_marked: int | None,
     runs: int,
     seed: int,
@@ -216,7 +214,7 @@ def _size(batch: str) -> int | Literal["auto"]:
     return int(batch)
 
 
-def _reading(prior: str, weight: float, marked: int | None, candidates: int | None) -> SimulatedReading | None:
+def _reading(prior: str, given: float | None, marked: int | None, candidates: int | None) -> SimulatedReading | None:
     if prior == "none":
         return None
     if candidates is None:
@@ -225,7 +223,7 @@ def _reading(prior: str, weight: float, marked: int | None, candidates: int | No
     marked = max(1, int(MOST_MARKED * candidates)) if marked is None else marked
     if marked > most:
         raise BadInput("--prior-marked", "", f"{marked} of {candidates}", f"at most {most}, where it is {prior}")
-    return SimulatedReading(prior == "right", marked, weight)
+    return SimulatedReading(prior == "right", marked, weight(candidates) if given is None else given)
 
 
 def _console() -> Console:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, logsumexp, xlog1py, xlogy
+from scipy.special import gammaln, xlog1py, xlogy
 
 from bisect_env.search.rates import EITHER, Counts, Floats
 
@@ -43,10 +43,10 @@ def log_several_changes(failures: Counts, passes: Counts, prior: Floats | None =
     reached, total = segment[0], []
     for changes in range(1, min(max(CHANGES), len(tested) - 1) + 1):
         # The segment that ends at j began at some i > 0, up to which there were one change fewer.
-        reached = logsumexp(reached[1:-1, None] + segment[1:-1], axis=0)
+        reached = np.logaddexp.reduce(reached[1:-1, None] + segment[1:-1], axis=0)
         if changes in CHANGES:
             total.append(float(reached[-1]) - float(choices[changes]))
-    return float(logsumexp(total)) - float(np.log(len(CHANGES)))
+    return float(np.logaddexp.reduce(total)) - float(np.log(len(CHANGES)))
 
 
 def _log_choices(count: int, prior: Floats | None) -> Floats:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bisect_env.bisection import log, lookups
 from bisect_env.bisection.log import Answer as Given
 from bisect_env.bisection.log import Candidates, Header, Log
-from bisect_env.bisection.reading import MOST_MARKED, WEIGHT, compared, files_of, lines, summary, weights
+from bisect_env.bisection.reading import LONG, MOST_MARKED, compared, files_of, lines, summary, weight, weights
 from bisect_env.bisection.records import Answer, Finding, Levels, Reading, ReadVersion, Specification, Stage
 from bisect_env.bisection.stages import Course
 from bisect_env.bisection.wants import Lookup, Want
@@ -71,8 +71,8 @@ def test_what_cannot_be_read_weighs_as_changed_and_is_said() -> None:
     found = compared("alpha", ("1", "2", "3"), [{DYNAMO: "a"}, "it has no wheel", {DYNAMO: "a"}], [TORCH])
     assert [each.unread for each in found.versions] == ["it has no wheel"] * 2
     assert "alpha 2: not compared with the version before it: it has no wheel" in lines(found)
-    assert weights(read_as(3, unread=[5])) == tuple(WEIGHT if at in (3, 5) else 1.0 for at in range(1, 13))
-    assert "and 1 could not be compared. They weighed 8 times" in summary(read_as(3, unread=[5]))
+    assert weights(read_as(3, unread=[5])) == tuple(4.0 if at in (3, 5) else 1.0 for at in range(1, 13))
+    assert "and 1 could not be compared. They weighed 4 times" in summary(read_as(3, unread=[5]))
 
 
 @given(st.integers(1, 40), st.data())
@@ -80,10 +80,14 @@ def test_few_weigh_more_and_many_tell_nothing(of: int, data: st.DataObject) -> N
     marked = data.draw(st.sets(st.integers(1, of)))
     found = weights(read_as(*marked, of=of))
     if 0 < len(marked) <= MOST_MARKED * of:
-        assert found == tuple(WEIGHT if at in marked else 1.0 for at in range(1, of + 1))
+        assert found == tuple(weight(of) if at in marked else 1.0 for at in range(1, of + 1))
     else:
         assert found is None
         assert "All weighed alike" in summary(read_as(*marked, of=of))
+
+
+def test_on_a_short_line_they_weigh_less() -> None:
+    assert [weight(of) for of in (LONG - 1, LONG)] == [4.0, 8.0]
 
 
 def test_a_traceback_that_goes_through_none_of_its_files_says_so() -> None:
@@ -169,7 +173,7 @@ def test_a_bisection_that_reads_beforehand(bisections: Bisections, first_bad: st
     assert [each.version for each in read.versions if each.changed] == ["6.0", "9.0"]
     assert weights(read) is not None
     text = report(found)
-    assert "2 of 12 versions of alpha changed a file that the failure's traceback goes through. They weighed 8" in text
+    assert "2 of 12 versions of alpha changed a file that the failure's traceback goes through. They weighed 4" in text
     assert "alpha 9.0 changed alpha/engine.py" in text
 
 
