@@ -31,11 +31,11 @@ def as_markdown(inspection: Inspection, unresolved: bool = False) -> str:
 
 def missing(found: NotFound) -> str:
     """Why there is no such name, and what is there instead."""
-    known = f"{found.known} is there, and has no such name" if found.known else "nothing of it is there"
-    nearest = ", ".join(found.nearest[:NEAREST])
+    nearest = f"; nearest: {', '.join(found.nearest[:NEAREST])}" if found.nearest else ""
     if found.why:
-        known = f"{found.known}: {found.why}, so the text cannot tell"
-    return f"no {found.asked}: {known}" + (f"; nearest: {nearest}" if nearest else "")
+        return f"{found.asked} is not in the text, and {found.known} has names from elsewhere ({found.why}){nearest}"
+    known = f"{found.known} is there, and has no such name" if found.known else "nothing of it is there"
+    return f"no {found.asked}: {known}{nearest}"
 
 
 def where(found: Found) -> str:

@@ -192,6 +192,21 @@ def test_uses_across_versions_name_what_came_in_its_place() -> None:
     assert "Who sets and who reads torch.fx._tls" in told and "Shared by a thread of its own." in told
 
 
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (NotFound("a.b", "a", ("a.c",)), "no a.b: a is there, and has no such name; nearest: a.c"),
+        (NotFound("a.b", "", ()), "no a.b: nothing of it is there"),
+        (
+            NotFound("a.b", "a", (), "compiled code"),
+            "a.b is not in the text, and a has names from elsewhere (compiled code)",
+        ),
+    ],
+)
+def test_why_there_is_no_such_name(found: NotFound, said: str) -> None:
+    assert report.missing(found) == said
+
+
 def test_scopes_that_differ_are_told_of_each_place() -> None:
     every = (uses("2.11", Scope.PROCESS), uses("2.12", Scope.CONTEXT))
     places = tuple(Place(each.label, FOUND, uses=each) for each in every)
