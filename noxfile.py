@@ -179,6 +179,18 @@ def ssh_tests(session: nox.Session) -> None:
 
 
 @nox.session
+def slurm_tests(session: nox.Session) -> None:
+    """Trials on a real Slurm of two pretended nodes; BISECT_ENV_REQUIRE_SLURM: that there is none is an error."""
+    places = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/usr/local/sbin"
+    missing = [name for name in ("munged", "slurmctld", "slurmd", "sbatch") if shutil.which(name, path=places) is None]
+    if missing:
+        say = session.error if os.environ.get("BISECT_ENV_REQUIRE_SLURM") else session.skip
+        say(f"there is no {' and no '.join(missing)}: install slurm-wlm and munge")
+    session.install("-e", ".[slurm]", *nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), "test"))
+    session.run("pytest", *(session.posargs or ["tests/slurm"]))
+
+
+@nox.session
 def browser_tests(session: nox.Session) -> None:
     """The HTML reports in a real Chromium; BISECT_ENV_REQUIRE_BROWSER: that there is none is an error."""
     named = os.environ.get("BISECT_ENV_TEST_BROWSER")

@@ -74,7 +74,7 @@ def test_the_list_needs_no_network() -> None:
         "clean",
         "tests",
     ]
-    others += ["torch_tests", "ssh_tests", "browser_tests", "lint", "typecheck"]
+    others += ["torch_tests", "ssh_tests", "slurm_tests", "browser_tests", "lint", "typecheck"]
     assert names == ["matrix", *(f"cell({cell.id})" for cell in cells), *others]
     for cell in cells:
         assert f"cell({cell.id}) [{','.join(cell.tags)}]" in listed.stdout
