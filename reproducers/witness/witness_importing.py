@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -45,6 +46,8 @@ class Finder:
         self.flags: dict[str, str] = {}
         self._words = re.compile(rb"(?!)")
         self._told = False
+        self._here = threading.local()
+        """``names`` of modules that this thread is looking for."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -53,6 +56,16 @@ class Finder:
         top = fullname.partition(".")[0]
         if top != "torch" and fullname not in MODULES:
             return None
+        names: set[str] = self._here.__dict__.setdefault("names", set())
+        if fullname in names:
+            return None  # a finder of the program's own asks the others, as this one does
+        names.add(fullname)
+        try:
+            return self._found(fullname, path, target)
+        finally:
+            names.discard(fullname)
+
+    def _found(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
         spec = None
         for finder in sys.meta_path:
             find = getattr(finder, "find_spec", None)

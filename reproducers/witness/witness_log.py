@@ -6,15 +6,19 @@ lines too many it is written anew beside itself and moved into place.
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import dis
 import json
 import os
 import platform
+import sys
 import threading
 import time
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -53,20 +57,24 @@ class Log:
         self._said.append(json.dumps(words))
 
     def begin(self) -> None:
-        """Flush from now on, in a thread that nothing waits for."""
+        """Flush from now on, in a thread that nothing waits for.
+
+        `threading` does not know it: a program that joins every thread of ``threading.enumerate()`` would never end.
+        """
         atexit.register(self.end)
         os.register_at_fork(after_in_child=self._forked)
-        threading.Thread(target=self._run, name="witness", daemon=True).start()
+        _thread.start_new_thread(self._run, ())
 
     def _forked(self) -> None:
-        self._lanes.alive, self._ended = False, True
+        # The writer may have held the lock while the process forked, and is not there to give it back.
+        self._lanes.alive, self._ended, self._lock = False, True, threading.Lock()
 
     def _run(self) -> None:
         while not self._ended:
             time.sleep(INTERVAL)
             with self._lock:
                 if not self._ended:
-                    self._flush()
+                    self._flush_or_stop()
 
     def end(self) -> None:
         """Write what is left and the last line."""
@@ -74,7 +82,16 @@ class Log:
             if not self._ended:
                 self._ended = True
                 self._said.append(json.dumps({"end": self._time(clock())}))
-                self._flush()
+                self._flush_or_stop()
+
+    def _flush_or_stop(self) -> None:
+        try:
+            self._flush()
+        except OSError as error:
+            # A full disk, say: the trial goes on as it would without a witness.
+            self._lanes.alive, self._ended = False, True
+            with suppress(OSError, ValueError, AttributeError):
+                print(f"witness: its log ends early: {error}", file=sys.stderr)
 
     def _time(self, t: float) -> float:
         return round(self._unix + t - self._clock, 7)
@@ -86,7 +103,7 @@ class Log:
             self._take(number, lane, lines)
         lines += self._sums()
         if lines:
-            os.write(self._descriptor, ("\n".join(lines) + "\n").encode(errors="backslashreplace"))
+            _write(self._descriptor, lines)
         if self._beyond > 2 * LAST:
             self._compact()
 
@@ -133,10 +150,16 @@ class Log:
         lines = [*self._said, *self._stacks.values(), *self._head, *tails, *self._sums()]
         aside = f"{self._path}~"
         descriptor = os.open(aside, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC, 0o644)
-        os.write(descriptor, ("\n".join(lines) + "\n").encode(errors="backslashreplace"))
+        _write(descriptor, lines)
         Path(aside).replace(self._path)
         os.close(self._descriptor)
         self._descriptor = descriptor
+
+
+def _write(descriptor: int, lines: Sequence[str]) -> None:
+    data = memoryview(("\n".join(lines) + "\n").encode(errors="backslashreplace"))
+    while data:
+        data = data[os.write(descriptor, data) :]
 
 
 def _frames(stack: Stack) -> list[list[Any]]:

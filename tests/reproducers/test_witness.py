@@ -429,3 +429,76 @@ def test_a_module_that_cannot_be_parsed_fails_as_it_would(tmp_path: Path, source
     assert ran.status == 1 and ("SyntaxError" in ran.output or "null bytes" in ran.output)
     assert ran.log is not None
     assert any("cannot be rewritten" in item.why for item in ran.log.unknown)
+
+
+def test_a_program_that_joins_every_thread_ends(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        import threading, torch.other as other
+        thread = threading.Thread(target=other.switch, args=(True,), name="a")
+        thread.start()
+        for each in threading.enumerate():
+            if each is not threading.current_thread():
+                each.join(10)
+        print(threading.active_count())
+        """,
+    )
+    assert ran.output.split() == ["1"]
+    assert [event.thread for event in ran.of(State.TRACING)] == ["a"]
+
+
+def test_a_child_forked_while_the_log_is_written_ends(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        import gc, os, sys, time, torch
+        log = next(one for one in gc.get_objects() if type(one).__name__ == "Log")
+        with log._lock:  # as the writer's thread holds it
+            pid = os.fork()
+        if not pid:
+            sys.exit(0)
+        end = time.monotonic() + 5
+        while time.monotonic() < end and not os.waitpid(pid, os.WNOHANG)[0]:
+            time.sleep(0.01)
+        print(time.monotonic() < end or os.kill(pid, 9))
+        """,
+    )
+    assert ran.output.split() == ["True"]
+
+
+def test_a_finder_that_asks_all_others_finds_what_it_would(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        import sys
+        class Finder:
+            def find_spec(self, name, path=None, target=None):
+                found = (one.find_spec(name, path, target) for one in sys.meta_path if one is not self)
+                return next((spec for spec in found if spec), None)
+        sys.meta_path.insert(0, Finder())
+        import torch.other as other
+        other.switch(True)
+        """,
+    )
+    assert ran.status == 0, ran.output
+    assert [event.action for event in ran.of(State.TRACING)] == [Action.SET]
+
+
+def test_a_log_that_grows_no_more_costs_the_trial_nothing(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        import resource
+        resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))  # as a full disk: a write is short, the next fails
+        import time, torch.other as other
+        for _ in range(3):
+            for number in range(500):
+                other.switch(number)
+            time.sleep(0.4)
+        print("ran")
+        """,
+    )
+    assert ran.status == 0 and ran.output.count("witness: its log ends early") == 1 and "ran" in ran.output
+    assert "Traceback" not in ran.output
+    assert ran.log is not None and ran.of(State.TRACING)
