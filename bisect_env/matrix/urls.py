@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 _USERINFO = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*://)(?P<userinfo>[^\s/?#@]*(?:@[^\s/?#@]*)*)@")
-_QUERY = re.compile(
+QUERY = re.compile(
     r"""(?P<name>[?&][^=&#\s"'`\\]*(?:token|secret|password|passwd|auth|key|sig)[^=&#\s"'`\\]*=)[^&#\s"'`\\]+""",
     re.IGNORECASE,
 )
@@ -20,12 +20,12 @@ _SHORTEST = 4
 
 def without_credentials(text: str) -> str:
     """``text`` with user names, passwords and tokens of the URLs in it replaced by ``***``."""
-    return _QUERY.sub(r"\g<name>***", _USERINFO.sub(r"\g<scheme>***@", text))
+    return QUERY.sub(r"\g<name>***", _USERINFO.sub(r"\g<scheme>***@", text))
 
 
 def without_query_secrets(text: str) -> str:
     """``text`` with the tokens in the queries of its URLs replaced, the user names and passwords let be."""
-    return _QUERY.sub(r"\g<name>***", text)
+    return QUERY.sub(r"\g<name>***", text)
 
 
 def names_secret(name: str) -> bool:
@@ -41,7 +41,7 @@ def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:
 
 def stripped(url: str) -> str:
     """``url`` as it would be without its credentials: what tells two sources apart when a token has changed."""
-    return _QUERY.sub(r"\g<name>", _USERINFO.sub(r"\g<scheme>", url))
+    return QUERY.sub(r"\g<name>", _USERINFO.sub(r"\g<scheme>", url))
 
 
 def has_credentials(text: str) -> bool:
@@ -50,4 +50,4 @@ def has_credentials(text: str) -> bool:
         over_ssh = match["scheme"].lower().endswith("ssh://")
         if not over_ssh or ":" in match["userinfo"]:
             return True
-    return _QUERY.search(text) is not None
+    return QUERY.search(text) is not None

@@ -7,7 +7,7 @@ get their defaults.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -19,7 +19,7 @@ from bisect_env.matrix.urls import without_query_secrets
 
 Record = TypeVar("Record")
 
-_CREDENTIALS = re.compile(r"""(https?://|\w://(?=[^/\s@"'`\\:]*:))[^/\s@"'`\\]+@""", re.IGNORECASE)
+CREDENTIALS = re.compile(r"""(https?://|\w://(?=[^/\s@"'`\\:]*:))[^/\s@"'`\\]+@""", re.IGNORECASE)
 """User and password of a URL: all of it for http, where the user may be a token; for other schemes only if there is a
 password, since ``git+ssh://git@host`` needs its user."""
 
@@ -30,17 +30,23 @@ def _adapter(kind: Hashable) -> TypeAdapter[list[Any]]:
     return TypeAdapter(list[kind], config=ConfigDict(ser_json_inf_nan="constants"))  # type: ignore[valid-type]
 
 
-def encode(value: Any) -> str:
+def without_credentials(text: str) -> str:
+    """``text`` with ``****`` for the credentials of the URLs in it."""
+    return without_query_secrets(CREDENTIALS.sub(r"\1****@", text))
+
+
+def encode(value: Any, hide: Callable[[str], str] = without_credentials) -> str:
     """A record as a JSON object, without the credentials of any URL in it (``https://****@host``).
 
-    Characters that UTF-8 cannot express (halves of surrogate pairs, from output that is no text) become ``\\udc80``.
+    ``hide`` takes them out of the JSON. Characters that UTF-8 cannot express (halves of surrogate pairs, from output
+    that is no text) become ``\\udc80``.
     """
     adapter = _adapter(cast("Hashable", type(value)))
     try:
         data = adapter.dump_json([value])
     except PydanticSerializationError:
         data = to_json(_expressible(adapter.dump_python([value])), inf_nan_mode="constants")
-    return without_credentials(data.decode()[1:-1])
+    return hide(data.decode()[1:-1])
 
 
 def decode(kind: type[Record], text: str | bytes) -> Record:
@@ -67,11 +73,6 @@ def _what(error: ValueError) -> str:
         return "it is empty"
     places = (f"{'.'.join(map(str, item['loc'][1:]))}: {item['msg']}" for item in error.errors()[:3])
     return "; ".join(place.removeprefix(": ") for place in places)
-
-
-def without_credentials(text: str) -> str:
-    """``text`` with ``****`` for the credentials of the URLs in it."""
-    return without_query_secrets(_CREDENTIALS.sub(r"\1****@", text))
 
 
 def _expressible(value: Any) -> Any:
