@@ -154,4 +154,8 @@ def _nowhere(name: str, places: Sequence[Place]) -> BadInput:
         if isinstance(place.found, NotFound):
             said.setdefault(missing(place.found), []).append(place.label)
     found = "\n    ".join(f"{words} (in {', '.join(labels)})" for words, labels in said.items())
-    return BadInput("NAME", "", found, "one of the nearest names, or --match REGEX on the module to look for it")
+    unknown = [place.found for place in places if isinstance(place.found, NotFound)]
+    beside = next((each.known for each in unknown if each.known), "")
+    look = f"{beside} --match REGEX, to look for it there" if beside else "the whole of its name, from the package on"
+    near = "one of the nearest names, or " if any(each.nearest for each in unknown) else ""
+    return BadInput("NAME", "", found, f"{near}{look}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import sys
@@ -135,6 +136,8 @@ def _instead(word: str) -> str:
     command = shutil.which(word)
     if command is not None:
         return f"the path of an interpreter, such as {command}; or {WORDS}"
+    if os.sep in word or word.startswith("."):
+        return WORDS
     return f"{word}==VERSION, when a distribution is meant; else {WORDS}"
 
 

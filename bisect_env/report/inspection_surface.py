@@ -16,6 +16,8 @@ from bisect_env.report.pieces import Grid, Part, Points, Section, Words
 SWITCH = "debug switch"
 STEPS = ("appeared", "changed", "went")
 OPENING, CLOSING = "([{", ")]}"
+OVERLOAD = "; overload "
+"""What stands before each overload that a signature has besides its own."""
 
 
 def offered(inspection: Inspection) -> list[Section]:
@@ -96,6 +98,7 @@ def _changed(change: Change, labels: list[str]) -> Iterator[str]:
 
 def differing(before: str, after: str) -> str:
     """What of a signature is otherwise: parameters that came, went or are written in another way."""
+    (before, *had), (after, *has) = before.split(OVERLOAD), after.split(OVERLOAD)
     ours, theirs = pieces(before), pieces(after)
     if not ours or not theirs:
         return f"{before or 'nothing'} became {after or 'nothing'}"
@@ -109,7 +112,17 @@ def differing(before: str, after: str) -> str:
         said.append("some types only written in another way" if said else "types only written in another way")
     if both != [name for name in theirs if name in ours]:
         said.append("another order")
+    said += _overloads(had, has)
     return "; ".join(said) or f"{before} became {after}"
+
+
+def _overloads(had: list[str], has: list[str]) -> list[str]:
+    """How many came and went: written out, they would hide what else changed."""
+    numbers = {"with": sum(one not in had for one in has), "without": sum(one not in has for one in had)}
+    said = [f"{word} {count(number, 'overload')}" for word, number in numbers.items() if number]
+    if said:
+        return [f"{' and '.join(said)} (all in --json)"]
+    return ["overloads in another order"] if had != has else []
 
 
 def plainly(signature: str) -> str:

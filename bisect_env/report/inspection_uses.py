@@ -50,7 +50,10 @@ def _of(name: str, every: Sequence[Uses], within: Sequence[str]) -> Section:
             parts.append(
                 Points(tuple(f"{label}: shared by {scope}" for label, scope in zip(labels, scopes, strict=True)))
             )
-    parts.append(Points(tuple(_lines(every))))
+    lines = tuple(_lines(every))
+    parts.append(Points(lines))
+    if lines and len(every) > 1:
+        parts.append(Words("The number of a line is the one it has in the last place that has it."))
     looked = ", ".join(f"{uses.files} in {uses.label}" for uses in every)
     of = f" (of {', '.join(within)} alone)" if within else ""
     parts.append(Words(f"Used in {count(len(rows), 'place')}. Files looked through{of}: {looked}."))

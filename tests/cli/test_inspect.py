@@ -197,7 +197,8 @@ def test_a_second_reading_needs_no_network(tmp_path: Path, offered: Index) -> No
     ("args", "code", "words"),
     [
         (("lib.core.wrok",), 2, "nearest: lib.core.work"),
-        (("nothing.at.all",), 2, "nothing of it is there"),
+        (("nothing.at.all",), 2, "or the whole of its name, from the package on"),
+        (("lib.core.zzzzzz",), 2, "wanted: lib.core --match REGEX, to look for it there"),
         (("two words",), 2, "is no name of a module"),
         (("lib.core", "--match", "("), 2, "--match: '(' is no regular expression"),
         (("lib.core", "--scan", "*"), 2, "--scan: '*' is no regular expression"),

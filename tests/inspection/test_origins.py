@@ -107,6 +107,9 @@ def test_words_that_name_nothing(ask: Callable[..., tuple[Sources, ...]], tmp_pa
         ask("torch")
     with pytest.raises(BadInput, match=r"(?s)sh: no file or folder.*such as /.*/sh"):
         ask("sh")
+    with pytest.raises(BadInput, match=r"\.venv: no file or folder") as told:
+        ask(".venv")
+    assert ".venv==VERSION" not in str(told.value)
     with pytest.raises(BadInput, match="no such file"):
         ask("./gone-1-py3-none-any.whl")
     with pytest.raises(BadInput, match="no such file or folder"):

@@ -124,6 +124,17 @@ def test_names_that_were_asked_for_are_rows_though_they_are_the_same() -> None:
             "(a: int | str, b=2) -> A | B | None",
             "b=1 became b=2; some types only written in another way",
         ),
+        ("(a)", "(a); overload (a: int) -> int; overload (a: str)", "with 2 overloads (all in --json)"),
+        (
+            "(a) -> A; overload (a: int); overload (a: str)",
+            "(a) -> B; overload (a: str); overload (a: bytes)",
+            "-> A became -> B; with 1 overload and without 1 overload (all in --json)",
+        ),
+        (
+            "(a); overload (a: int); overload (a: str)",
+            "(a); overload (a: str); overload (a: int)",
+            "overloads in another order",
+        ),
         ("False", "True", "False became True"),
         ("", "(a)", "nothing became (a)"),
     ],
@@ -212,6 +223,7 @@ def test_scopes_that_differ_are_told_of_each_place() -> None:
     places = tuple(Place(each.label, FOUND, uses=each) for each in every)
     told = report.describe(Inspection(Asked(NAME, uses=True), places, (), COST), 100)
     assert "- 2.11: shared by the whole process" in told
+    assert "The number of a line is the one it has in the last place that has it." in told
     assert ["torch.fx:Tracer.trace", "sets"] in [line.split() for line in told.splitlines()]
 
 
