@@ -14,6 +14,7 @@ from bisect_env.engine.disk import size
 from bisect_env.engine.progress import Reporter
 from bisect_env.environments.records import Environment, Lock, Unavailable
 from bisect_env.matrix.cells import Cell
+from bisect_env.report.bisection_words import counted
 from bisect_env.report.rows import cut
 from bisect_env.trials.records import Outcome, Side, TrialRecord
 from bisect_env.verdicts.records import Verdict
@@ -32,6 +33,8 @@ STYLES = {
 SIGNATURE, REASON = 120, 300
 """Most characters of a fault and of a reason in a line; the table and `bisect-env show` have all."""
 PHASES = {"resolve": "Resolving", "build": "Building", "trials": "Trials"}
+AHEAD = {"resolve": ("environment", "to resolve"), "build": ("environment", "to build"), "trials": ("trial", "at most")}
+"""What a phase counts, and what is to become of it."""
 
 
 class LineReporter(Reporter):
@@ -60,9 +63,9 @@ class LineReporter(Reporter):
 
     def phase(self, name: str, total: int) -> None:
         """Announce the phase and how much is ahead."""
-        what = {"resolve": "environments to resolve", "build": "environments to build", "trials": "trials at most"}
         self.total, self.done = total, 0
-        self._say(f"{PHASES[name]}: {total} {what[name]}")
+        thing, ahead = AHEAD[name]
+        self._say(f"{PHASES[name]}: {counted(total, thing)} {ahead}")
 
     def resolved(self, label: str, result: Lock | Unavailable, seconds: float) -> None:
         """Say what was found, or why nothing was."""

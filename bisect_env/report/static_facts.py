@@ -19,9 +19,9 @@ SHARED = {
 }
 UNKNOWN = "unknown"
 LEGEND = (
-    "tracing flag: while one thread traces, may calls in another be taken for traced ones? is_compiling: may it be "
-    "true in a thread that compiles nothing? dynamo config: does a new thread start from the defaults, whatever was "
-    "set in another?"
+    "tracing flag, process-wide: while one thread traces, a call in another may be taken for a traced one. "
+    "is_compiling, process-wide in compiles: it may be true in a thread that compiles nothing. dynamo config, per "
+    "thread: a value set in one thread is the default again in a new one."
 )
 
 

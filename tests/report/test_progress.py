@@ -85,6 +85,12 @@ def test_trials_that_are_not_of_the_plan_are_not_counted() -> None:
     assert lines[2].startswith("[1/2] ")
 
 
+def test_one_environment_is_not_told_as_several() -> None:
+    screen = io.StringIO()
+    LineReporter(Console(file=screen, width=200, highlight=False)).phase("build", 1)
+    assert screen.getvalue().endswith("Building: 1 environment to build\n")
+
+
 def test_a_live_view_keeps_what_matters_on_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")  # A dumb one gets no cursor movement.
     text = told(LiveReporter, terminal=True)
