@@ -74,6 +74,20 @@ def test_the_ledger_says_what_became_of_each() -> None:
         )
 
 
+def test_a_frame_is_a_line_that_wraps_for_itself() -> None:
+    found = explanation()
+    account = words.primary(found)
+    assert account is not None
+    shown = read(html.page(found)).all("div", "beside")[0].all("details")[0].all("span", "frame")
+    assert [each.text.strip() for each in shown] == words.stacks(account.collisions[0], 0.0)[0][1].splitlines()
+
+
+def test_commands_in_facts_are_shown_as_such() -> None:
+    root = read(html.page(replace(explanation(), cost="Not known (`bisect-env matrix` runs them).")))
+    (cost,) = [each for each in root.all("dd") if "Not known" in each.text]
+    assert cost.text == "Not known (bisect-env matrix runs them)." and cost.all("code")[0].text == "bisect-env matrix"
+
+
 def test_other_trials_are_told_in_short() -> None:
     root = read(html.page(explanation(raced(), silent(), hung())))
     others = root.all("details", "evidence")
