@@ -50,6 +50,7 @@ MailProg=/bin/true
 MpiDefault=none
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
+TaskProlog={folder}/task_prolog
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
@@ -70,6 +71,11 @@ PartitionName=first Nodes=node1 PriorityTier=1
 PartitionName=second Nodes=node2 PriorityTier=1
 PartitionName=urgent Nodes=ALL PriorityTier=2
 """
+TASK_PROLOG = """\
+#!/bin/sh
+echo "export SLURM_TMPDIR={folder}/disk/$SLURMD_NODENAME"
+"""
+"""As on clusters that give each job a folder on its node's own disk."""
 NODE = (
     "NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} "
     "CPUs={cpus} RealMemory=4000 Gres=gpu:{gpus} Feature={name}"
@@ -107,6 +113,10 @@ class Slurm:
     @property
     def configuration(self) -> Path:
         return self.folder / "slurm.conf"
+
+    def disk(self, node: str) -> Path:
+        """The folder that jobs on the node take for its own disk."""
+        return self.folder / "disk" / node
 
     @property
     def variables(self) -> dict[str, str]:
@@ -217,7 +227,7 @@ class Slurm:
         return self
 
     def _bring_up(self) -> None:
-        for part in ("munge", "state", *(f"spool/{name}" for name in self.names)):
+        for part in ("munge", "state", *(f"{each}/{name}" for each in ("spool", "disk") for name in self.names)):
             (self.folder / part).mkdir(parents=True)
         key = self.folder / "munge" / "key"
         key.write_bytes(os.urandom(128))
@@ -234,6 +244,9 @@ class Slurm:
             "nodes": "\n".join(nodes),
         }
         self.configuration.write_text(CONFIGURATION.format(**told))
+        prolog = self.folder / "task_prolog"
+        prolog.write_text(TASK_PROLOG.format(folder=self.folder))
+        prolog.chmod(0o755)
         for number in range(GPUS):
             (self.folder / f"gpu{number}").symlink_to("/dev/null")
         (self.folder / "gres.conf").write_text(f"Name=gpu File={self.folder}/gpu[0-{GPUS - 1}]\n")
