@@ -1,0 +1,42 @@
+"""Which waiting items share a job: pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from bisect_env.cluster.items import Waiting
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one job is to do."""
+
+    group: Hashable
+    avoid: frozenset[str]
+    """Nodes on which one of its items was lost."""
+    items: tuple[str, ...]
+
+
+def batches(waiting: Sequence[Waiting], free: int, most: int) -> tuple[Batch, ...]:
+    """The jobs to submit now, at most ``free``, of at most ``most`` items each.
+
+    Items of one group that have to avoid the same nodes share a job. They are spread over the free jobs, so that no job
+    runs four of them in turn while three others could have run beside it; what finds no job keeps waiting. Groups come
+    in the order of their first item.
+    """
+    if free < 1:
+        return ()
+    sets: dict[tuple[Hashable, frozenset[str]], list[str]] = {}
+    for item in waiting:
+        sets.setdefault((item.group, item.avoid), []).append(item.item)
+    size = min(most, math.ceil(len(waiting) / free))
+    while size < most and sum(math.ceil(len(items) / size) for items in sets.values()) > free:
+        size += 1
+    found = [
+        Batch(group, avoid, tuple(items[at : at + size]))
+        for (group, avoid), items in sets.items()
+        for at in range(0, len(items), size)
+    ]
+    return tuple(found[:free])
