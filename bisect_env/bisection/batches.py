@@ -24,7 +24,6 @@ from bisect_env.engine.measuring import Measuring
 from bisect_env.engine.settings import Settings
 from bisect_env.engine.state import CellState
 from bisect_env.engine.trialing import Bench
-from bisect_env.environments import building
 from bisect_env.environments.records import Environment, Lock, Reason, Unavailable
 from bisect_env.environments.uv import Uv
 from bisect_env.errors import InfrastructureError
@@ -182,13 +181,13 @@ class Batches:
             wanted.setdefault(state.lock.address, (state.lock, state.cell.request, label))
         if not wanted:
             return {}
-        limits = self._mixes.specification.limits
+        limits, executor = self._mixes.specification.limits, place.settings.executor
         forward = Forward(place.reporter, 0, 0)
         built: dict[str, Environment | Unavailable] = {}
         left = iter(wanted.items())
         while some := dict(islice(left, prepare.BUILDERS)):
             self._in_time()
-            built |= prepare.build(some, place.settings.root, place.store, place.uv, forward, place.stop, limits)
+            built |= executor.build(some, place.settings, place.store, place.uv, forward, place.stop, limits)
         return built
 
     def _late(self) -> bool:
@@ -205,7 +204,7 @@ class Batches:
     def _even_if_broken(self, lock: Lock, built: Environment | Unavailable) -> Environment | Unavailable:
         """What stands and cannot be imported is tried all the same: that may be the very question."""
         if isinstance(built, Unavailable) and built.reason is Reason.IMPORT:
-            return building.find(lock.address, lock, self._place.settings.root) or built
+            return self._place.settings.executor.find(lock, self._place.settings) or built
         return built
 
     def _measure(self, states: Sequence[CellState], size: int, start: int) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeVar
 
+from bisect_env.engine.attempt import Prepared
 from bisect_env.environments.records import Environment
 from bisect_env.matrix.cells import Cell, Condition, Matrix
 from bisect_env.store.trials import StoredTrial
@@ -40,6 +41,8 @@ class Entrant:
     cell: Cell
     environment: Environment
     samples: tuple[StoredTrial, ...]
+    prepared: Prepared | None = None
+    """What its compile cache starts from, when it is there."""
 
     @property
     def bytes(self) -> int | None:

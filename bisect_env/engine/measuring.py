@@ -1,34 +1,21 @@
-"""Trials until every cell has enough: several at a time, each on a place of its own, the next as soon as one ends."""
+"""Trials until every cell has enough: as many at a time as there is room for, the next as soon as one has ended."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from bisect_env.engine.places import Place, Places
+from bisect_env.engine.attempt import Attempt, Prepared
+from bisect_env.engine.executor import Slots
 from bisect_env.engine.plan import COUNTED, Chooser, Slot, silence_limit
-from bisect_env.engine.pool import Pool
 from bisect_env.engine.progress import Reporter
 from bisect_env.engine.state import CellState
-from bisect_env.engine.trialing import (
-    BESIDE_OTHERS,
-    PREPARED,
-    Bench,
-    Trial,
-    devices_wanted,
-    prepared_cache,
-    run_trial,
-    warm_up,
-)
+from bisect_env.engine.trialing import BESIDE_OTHERS, Bench
 from bisect_env.environments.records import Environment
 from bisect_env.errors import InfrastructureError
 from bisect_env.matrix.cells import Cell
 from bisect_env.store.trials import StoredTrial
-from bisect_env.trials import gpu, leases, machine
-from bisect_env.trials.records import Device, Outcome, Side, TrialRecord
-from bisect_env.trials.sharing import Company
+from bisect_env.trials.records import Outcome, Side, TrialRecord
 from bisect_env.verdicts.looks import Design, finished
 from bisect_env.verdicts.records import Verdict
 
@@ -39,11 +26,10 @@ ENDED = (Outcome.CLEAN, Outcome.FAILED, Outcome.WRONG, Outcome.OOM)
 
 @dataclass(eq=False)
 class _Running:
-    """A slot on its place, through all its attempts."""
+    """A slot through all its attempts."""
 
     slot: Slot
     state: CellState
-    place: Place
     only_repeat: int | None = None
     attempt: int = 1
     by_itself: bool = False
@@ -56,7 +42,7 @@ class Measuring:
     """The measuring period of a run. Its state, the store's reader and the reporter belong to the calling thread.
 
     Args:
-        bench: where trials run; at_once of its matrix is the number of places.
+        bench: what their trials have in common; its settings' executor runs them.
         design: what each cell needs.
         states: the cells that can be measured, with their environments. Their samples grow.
         reporter: is told of every trial.
@@ -82,14 +68,15 @@ class Measuring:
         self._running: list[_Running] = []
         self._due = [state for state in states if self._finished(state) and wants_profile(state)]
         """Finished cells whose trial under the profiler comes next."""
-        self._caches = {
-            state.cell.key: prepared_cache(bench, state.cell, _built(state))
+        executor = bench.settings.executor
+        self._caches: dict[str, Prepared] = {
+            state.cell.key: prepared
             for state in states
-            if state.cell.condition.cache in PREPARED
+            if (prepared := executor.prepared(bench, state.cell, _built(state))) is not None
         }
         """Of the cells that start from a prepared compile cache, where it is or will be."""
         self._cannot_warm = {self._caches[state.cell.key] for state in states if self._warm_up_failed(state)}
-        self._pool = Pool[_Running](bench.matrix.at_once, bench.stop, reporter.note)
+        self._slots: Slots[_Running] = executor.slots(bench, [state.cell for state in states])
 
     def run(self) -> None:
         """Run all trials.
@@ -99,45 +86,20 @@ class Measuring:
             KeyboardInterrupt, LeaseStopped: the run was stopped. In every case nothing runs any more, and what had
                 ended is in the store and in the states.
         """
-        bench, pool = self._bench, self._pool
         try:
-            with self._leased() as devices, pool:
-                company = None if devices is None else Company(bench.settings.allow_busy, bench.stop, pool.say)
-                self._bench = replace(bench, tell=pool.say, company=company)
-                cores = machine.cores() if bench.matrix.at_once == 1 else machine.neighbours(machine.cores())
-                self._places = Places(cores, bench.matrix.at_once, devices)
-                self._available = len(gpu.devices(bench.settings.gpus))
+            with self._slots:
                 self._loop()
         finally:
-            for running, record in pool.left():
+            for running, record in self._slots.left():
                 self._keep(running, record)
 
     def _loop(self) -> None:
         while True:
-            while self._places.free and not self._over() and (slot := self._choose()) is not None:
+            while self._slots.free and not self._over() and (slot := self._choose()) is not None:
                 self._begin(slot)
             if not self._running:
                 return
-            self._went(*self._pool.wait())
-
-    @contextmanager
-    def _leased(self) -> Iterator[Sequence[Device] | None]:
-        """GPUs for all trials together when they run side by side; None when each leases its own, or needs none."""
-        bench = self._bench
-        available = gpu.devices(bench.settings.gpus)
-        wanted = any(devices_wanted(state.cell, len(available)) for state in self._states)
-        if bench.matrix.at_once == 1 or not wanted:
-            yield None
-            return
-        with leases.lease(
-            len(available),
-            allow_busy=bench.settings.allow_busy,
-            stop=bench.stop,
-            apart=True,
-            selection=bench.settings.gpus,
-            tell=bench.tell,
-        ) as devices:
-            yield devices
+            self._went(*self._slots.wait())
 
     def _finished(self, state: CellState) -> bool:
         return finished(state.decisive, self._design)
@@ -156,40 +118,38 @@ class Measuring:
 
     def _begin(self, slot: Slot) -> None:
         state = self._by_key[slot.cell.key]
-        place = self._places.take(devices_wanted(slot.cell, self._available))
-        running = _Running(slot, state, place, _repeat_to_decide(state, slot))
+        running = _Running(slot, state, _repeat_to_decide(state, slot))
         self._running.append(running)
         self._start(running)
 
     def _start(self, running: _Running) -> None:
         """Start the next attempt, or the warm-up that has to come before it."""
-        slot, state, bench = running.slot, running.state, self._bench
-        running.warming = slot.side in COUNTED and self._needs_warm_up(state)
+        slot = running.slot
+        running.warming = slot.side in COUNTED and self._needs_warm_up(running.state)
         if running.warming:
             self._reporter.trial_started(slot.cell, Side.WARMUP, 1, 1)
-            filler = _built(state.source or state)
-            work = partial(warm_up, bench, slot.cell, _built(state), filler, running.place, running.by_itself)
-            self._pool.start(running, work)
-            return
-        of = self._design.planned(slot.side) if slot.side in COUNTED else 1
-        self._reporter.trial_started(slot.cell, slot.side, slot.index + 1, of)
-        self._pool.start(running, partial(run_trial, bench, self._trial(running)))
+        else:
+            of = self._design.planned(slot.side) if slot.side in COUNTED else 1
+            self._reporter.trial_started(slot.cell, slot.side, slot.index + 1, of)
+        self._slots.start(running, self._attempt(running))
 
-    def _trial(self, running: _Running) -> Trial:
+    def _attempt(self, running: _Running) -> Attempt:
         slot, state, limits = running.slot, running.state, self._bench.matrix.limits
+        prepared, alone = self._caches.get(slot.cell.key), running.by_itself
+        if running.warming:
+            filler, slot = _built(state.source or state), Slot(slot.cell, Side.WARMUP, 0)
+            return Attempt(slot, filler, limits.first_silence, by_itself=alone, prepared=prepared)
         environment = _built(state)
         if slot.side is Side.PROFILE:
-            return Trial(slot, environment, running.place, limits.first_silence, by_itself=running.by_itself)
+            return Attempt(slot, environment, limits.first_silence, by_itself=alone, prepared=prepared)
         silences = [r.longest_silence for r in state.records if r.side is Side.SERIAL and r.outcome in ENDED]
         silence = silence_limit(limits.silence, limits.first_silence, silences, tripled=state.hung)
         # On a GPU that is always throttled the last attempt counts: its figures say so.
         last = running.attempt == RETRIES
-        return Trial(
-            slot, environment, running.place, silence, state.hung, last, running.only_repeat, running.by_itself
-        )
+        return Attempt(slot, environment, silence, state.hung, last, running.only_repeat, alone, prepared)
 
     def _went(self, running: _Running, record: TrialRecord) -> None:
-        """Keep what came of an attempt, and go on with the slot or with its place.
+        """Keep what came of an attempt, and go on with the slot or give it back.
 
         Raises:
             InfrastructureError: it never came to a result, or trying again cannot help.
@@ -200,7 +160,7 @@ class Measuring:
             self._start(running)
             return
         self._running.remove(running)
-        self._places.give_back(running.place)
+        self._slots.give_back(running)
         state = running.state
         if any(other.state is state for other in self._running) or not self._finished(state):
             return
@@ -238,7 +198,7 @@ class Measuring:
     def _needs_warm_up(self, state: CellState) -> bool:
         """Whether the cell's prepared cache is not there; what failed to fill it would break the controls too."""
         cache = self._caches.get(state.cell.key)
-        return cache is not None and cache not in self._cannot_warm and not cache.is_dir()
+        return cache is not None and cache not in self._cannot_warm and not cache.folder.is_dir()
 
     def _warm_up_failed(self, state: CellState) -> bool:
         if state.cell.key not in self._caches:

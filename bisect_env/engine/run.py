@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from bisect_env.engine import judging, prepare, sessions
+from bisect_env.engine import judging, prepare
 from bisect_env.engine.grouping import Entrant, baseline_of, needs_rounds
 from bisect_env.engine.measuring import Measuring
 from bisect_env.engine.plan import COUNTED
@@ -21,7 +21,6 @@ from bisect_env.environments.uv import Uv
 from bisect_env.matrix.cells import Cell, EnvironmentRequest, Matrix
 from bisect_env.store.database import Store
 from bisect_env.store.trials import StoredTrial
-from bisect_env.trials import gpu
 from bisect_env.trials.records import Outcome, Reproducer, Side
 from bisect_env.verdicts.looks import finished
 from bisect_env.verdicts.records import Headline, Verdict
@@ -64,13 +63,15 @@ class Engine:
         self.sweep()
         if not self.settings.fresh:
             self.prepare()
-            if not self._unfinished():
+            if not self._unfinished() and not self.settings.executor.unfinished(self.settings):
                 return
         about = f"run {run_id} of {self.matrix.name}"
         with turn(self.settings.root, about, self.stop, self.reporter.note) as waited:
-            if self.settings.fresh:
+            settings = self.settings
+            taken_in = settings.executor.take_in(settings, self.store, self.reporter.note, self.stop)
+            if settings.fresh:
                 self.store.retire([cell.key for cell in self.matrix.cells])
-            if self.settings.fresh or waited:
+            if settings.fresh or waited or taken_in:
                 self.prepare()
             self._build()
             self._measure(run_id)
@@ -106,11 +107,8 @@ class Engine:
         return state
 
     def _stored(self, cell: Cell, address: str) -> list[StoredTrial]:
-        names = frozenset(device.name for device in gpu.devices(self.settings.gpus))
-        uses_gpu = cell.condition.device != "cpu" and names
-        return self.store.trials(
-            cell.key, address, self.reproducer.content_hash, device_names=names if uses_gpu else frozenset()
-        )
+        models = self.settings.executor.available(cell, self.settings.gpus).models
+        return self.store.trials(cell.key, address, self.reproducer.content_hash, device_names=models)
 
     def _unfinished(self) -> list[CellState]:
         """Cells of which something is still to be measured."""
@@ -148,15 +146,9 @@ class Engine:
             wanted.setdefault(state.lock.address, (state.lock, state.cell.request, label))
         if not wanted:
             return
-        built = prepare.build(
-            wanted,
-            self.settings.root,
-            self.store,
-            self.uv,
-            self.reporter,
-            self.stop,
-            self.matrix.limits,
-            self.settings.bundle,
+        settings = self.settings
+        built = settings.executor.build(
+            wanted, settings, self.store, self.uv, self.reporter, self.stop, self.matrix.limits
         )
         for state in states:
             assert isinstance(state.lock, Lock)
@@ -195,8 +187,14 @@ class Engine:
     def _time_rounds(self, bench: Bench, able: Sequence[CellState]) -> None:
         """Throughput, in rounds that have the machine to themselves."""
         by_key = {state.cell.key: state for state in able}
+        executor = self.settings.executor
         entrants = [
-            Entrant(state.cell, state.environment, tuple(state.samples))
+            Entrant(
+                state.cell,
+                state.environment,
+                tuple(state.samples),
+                executor.prepared(bench, state.cell, state.environment),
+            )
             for state in able
             if isinstance(state.environment, Environment)
         ]
@@ -204,7 +202,7 @@ class Engine:
         def keep(cell: Cell, sample: StoredTrial) -> None:
             by_key[cell.key].samples.append(sample)
 
-        sessions.run(bench, entrants, self.reporter, keep)
+        executor.rounds(bench, entrants, self.reporter, keep)
 
     def trials_left(self, state: CellState) -> int:
         """Most trials that the cell can still take; a racing one may stop earlier."""

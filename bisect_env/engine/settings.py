@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bisect_env.bundles.offline import Offline
+from bisect_env.engine.executor import Executor
+from bisect_env.engine.local import Local
 
 
 @dataclass(frozen=True)
@@ -26,3 +28,5 @@ class Settings:
     """A cell is recommended only when its race rate is shown to be below this."""
     bundle: Offline | None = None
     """What was unbundled here, as the only source of locks and packages. None: the indexes."""
+    executor: Executor = field(default_factory=Local)
+    """Where environments are built and trials run."""

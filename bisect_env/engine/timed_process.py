@@ -76,7 +76,7 @@ class TimedProcess:
                 bench, cell, environment, folder, Side.ROUNDS, self._seed, self._silence, self._devices, self._cores
             ),
             condition=condition,
-            warm_cache=cache_to_copy(bench, cell, environment),
+            warm_cache=cache_to_copy(cell, entrant.prepared),
             turns=self._turns,
             at_once=self._at_once,
         )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from bisect_env.engine.attempt import Attempt, Prepared
 from bisect_env.engine.places import Place
-from bisect_env.engine.plan import Slot, seed_of
-from bisect_env.engine.settings import Settings
+from bisect_env.engine.plan import seed_of
 from bisect_env.environments.records import Environment
 from bisect_env.errors import InfrastructureError
 from bisect_env.matrix.cells import Cell, Matrix, digest
@@ -20,6 +21,9 @@ from bisect_env.store.ids import new_trial_id
 from bisect_env.trials import caches, gpu, machine, runner
 from bisect_env.trials.records import Device, Outcome, Reproducer, Side, TrialRecord, TrialSpec
 from bisect_env.trials.sharing import Company, Stay, alone
+
+if TYPE_CHECKING:  # The settings name the executor, which is built on this file.
+    from bisect_env.engine.settings import Settings
 
 BESIDE_OTHERS = "out of device memory beside other trials of this run, which says nothing about the cell alone"
 """Message of such a trial: it is to be run again by itself."""
@@ -40,28 +44,9 @@ class Bench:
     tell: Callable[[str], None]
     """Gets a line when something is waited for; from any thread."""
     addresses: Mapping[str, str] = field(default_factory=dict)
-    """By the key of a request the address of its environment, for all cells of the matrix."""
+    """By the key of a request the address of its environment, for all cells of the matrix; names prepared caches."""
     company: Company | None = None
     """Watches over the GPUs that the run has leased for all trials; None: each trial leases its own."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One try at a slot."""
-
-    slot: Slot
-    environment: Environment
-    place: Place
-    silence: float
-    """Seconds without an event after which it hangs."""
-    counts_hang: bool = True
-    """False while no hang of the cell has been confirmed; a hang is then kept, but not counted."""
-    counts_slowed: bool = True
-    """False when a trial whose GPU was throttled is to be run again."""
-    only_repeat: int | None = None
-    """The repeat that this trial decides about: it went wrong in a process in which others had been before it."""
-    by_itself: bool = False
-    """Whether no other trial is to be on its GPUs."""
 
 
 def devices_wanted(cell: Cell, available: int) -> int:
@@ -71,56 +56,53 @@ def devices_wanted(cell: Cell, available: int) -> int:
     return int(cell.condition.get("gpus", 1))
 
 
-def run_trial(bench: Bench, trial: Trial) -> TrialRecord:
+def run_attempt(bench: Bench, attempt: Attempt, place: Place) -> TrialRecord:
+    """Run what the attempt says: :func:`run_trial` or :func:`warm_up`, whose exceptions it raises."""
+    return (warm_up if attempt.warms_up else run_trial)(bench, attempt, place)
+
+
+def run_trial(bench: Bench, attempt: Attempt, place: Place) -> TrialRecord:
     """Run one trial and store it; the record says itself when it is not to be counted.
 
     Raises:
         InfrastructureError: the store cannot be written, or there are not enough GPUs.
         Stopped, LeaseStopped: the bench's stop event was set.
     """
-    slot = trial.slot
+    slot = attempt.slot
     with trial_folder(bench) as folder:
-        cache = cache_to_copy(bench, slot.cell, trial.environment)
-        record = _execute(bench, trial, folder, cache)
+        cache = cache_to_copy(slot.cell, attempt.prepared)
+        record = _execute(bench, attempt, place, folder, cache)
     # One that made progress until its whole time was up would only take longer under another limit. After a reset no
     # hang counts anyway.
-    silent = record.longest_silence >= trial.silence and not record.undecided
-    if record.outcome is Outcome.HANG and silent and not trial.counts_hang:
-        message = f"hung under the first limit of {trial.silence:.0f} s, which has to be confirmed under a longer one"
+    silent = record.longest_silence >= attempt.silence and not record.undecided
+    if record.outcome is Outcome.HANG and silent and not attempt.counts_hang:
+        message = f"hung under the first limit of {attempt.silence:.0f} s, which has to be confirmed under a longer one"
         record = replace(record, outcome=Outcome.INFRA, message=message)
     slowed = gpu.slowed(record.host)
-    if slowed and not trial.counts_slowed and record.outcome is not Outcome.INFRA:
+    if slowed and not attempt.counts_slowed and record.outcome is not Outcome.INFRA:
         # Whatever its outcome was: to run only the clean ones again would flatter no cell, but accuse some.
         record = replace(record, outcome=Outcome.INFRA, message=f"the GPU was slowed down: {', '.join(slowed)}")
-    if cache is not None and slot.cell.condition.cache == "stale":
-        filler = f"environment {_filler(bench, slot.cell, trial.environment)}"
+    if cache is not None and attempt.prepared is not None and slot.cell.condition.cache == "stale":
+        filler = f"environment {attempt.prepared.filler}"
         record = replace(record, extra=(*record.extra, ("compile cache filled by", filler)))
     bench.store.put_trial(record, slot.cell.key, bench.run_id, slot.index, bench.reproducer.content_hash)
     return record
 
 
-def warm_up(
-    bench: Bench, cell: Cell, environment: Environment, filler: Environment, place: Place, by_itself: bool = False
-) -> TrialRecord:
+def warm_up(bench: Bench, attempt: Attempt, place: Place) -> TrialRecord:
     """Fill the cell's prepared compile cache by a single-threaded trial, which is stored and never counted.
 
     Where it does not end clean there is no prepared cache: the cell's trials then start cold and say that they missed.
 
-    Args:
-        environment: the cell's.
-        filler: the environment that fills the cache: the cell's own, or under ``cache: stale`` another torch's.
-        by_itself: whether no other trial is to be on its GPUs.
-
     Raises:
         InfrastructureError: the cache cannot be kept, or as :func:`run_trial`.
     """
-    silence = bench.matrix.limits.first_silence
-    trial = Trial(Slot(cell, Side.WARMUP, 0), filler, place, silence, by_itself=by_itself)
+    assert attempt.prepared is not None, "only a cell that has a prepared cache is warmed up"
+    prepared, slot = attempt.prepared.folder, attempt.slot
     with trial_folder(bench) as folder:
-        record = _execute(bench, trial, folder, keep=True)
-        bench.store.put_trial(record, cell.key, bench.run_id, 0, bench.reproducer.content_hash)
+        record = _execute(bench, attempt, place, folder, keep=True)
+        bench.store.put_trial(record, slot.cell.key, bench.run_id, slot.index, bench.reproducer.content_hash)
         if record.outcome is Outcome.CLEAN:
-            prepared = prepared_cache(bench, cell, environment)
             try:
                 caches.keep(folder, prepared)
             except OSError as error:
@@ -128,32 +110,30 @@ def warm_up(
     return record
 
 
-def cache_to_copy(bench: Bench, cell: Cell, environment: Environment) -> Path | None:
+def cache_to_copy(cell: Cell, prepared: Prepared | None) -> Path | None:
     """What a trial's compile cache starts from: nothing, the prepared one when there is one, or the user's folder."""
     if cell.condition.cache == "cold":
         return None
     if cell.condition.cache not in PREPARED:
         return Path(cell.condition.cache)
-    prepared = prepared_cache(bench, cell, environment)
-    return prepared if prepared.is_dir() else None
+    return prepared.folder if prepared is not None and prepared.folder.is_dir() else None
 
 
-def prepared_cache(bench: Bench, cell: Cell, environment: Environment) -> Path:
-    """Folder of the prepared cache, named by what is compiled, by which environment, and for which devices.
+def prepared_cache(bench: Bench, cell: Cell, environment: Environment, models: Iterable[str]) -> Prepared | None:
+    """The prepared cache of a cell that starts from one, named by what is compiled, by which environment, for what.
 
     So a stale cache is the other torch's warm one, where the two conditions are otherwise the same.
+
+    Args:
+        models: of the GPUs that it is compiled for, or what else tells them apart.
     """
+    if cell.condition.cache not in PREPARED:
+        return None
     values = [(key, value) for key, value in cell.condition.values if key != "cache"]
-    names = sorted({device.name for device in gpu.devices(bench.settings.gpus)})
-    filler = _filler(bench, cell, environment)
-    key = digest([filler, bench.reproducer.content_hash, values, cell.variables, names])
-    return bench.settings.root / "caches" / key
-
-
-def _filler(bench: Bench, cell: Cell, environment: Environment) -> str:
-    """Address of the environment that fills the cell's prepared cache."""
     source = bench.matrix.stale_source_of(cell) if cell.condition.cache == "stale" else None
-    return bench.addresses[source.request.key] if source else environment.lock.address
+    filler = bench.addresses[source.request.key] if source else environment.lock.address
+    key = digest([filler, bench.reproducer.content_hash, values, cell.variables, sorted(set(models))])
+    return Prepared(bench.settings.root / "caches" / key, filler)
 
 
 @contextmanager
@@ -201,17 +181,17 @@ def spec_of(
 
 
 def _execute(
-    bench: Bench, trial: Trial, folder: Path, warm_cache: Path | None = None, keep: bool = False
+    bench: Bench, attempt: Attempt, place: Place, folder: Path, warm_cache: Path | None = None, keep: bool = False
 ) -> TrialRecord:
-    cell = trial.slot.cell
-    with _gpus(bench, trial) as stay:
+    cell, slot = attempt.slot.cell, attempt.slot
+    with _gpus(bench, attempt, place) as stay:
         spec = replace(
             spec_of(
-                bench, cell, trial.environment, folder, trial.slot.side,
-                seed_of(bench.settings.seed, cell, trial.slot.index), trial.silence, stay.devices, trial.place.cores,
+                bench, cell, attempt.environment, folder, slot.side,
+                seed_of(bench.settings.seed, cell, slot.index), attempt.silence, stay.devices, place.cores,
             ),
             warm_cache=warm_cache,
-            only_repeat=trial.only_repeat,
+            only_repeat=attempt.only_repeat,
             at_once=bench.matrix.at_once,
         )  # fmt: skip
         before = gpu.health(stay.devices)
@@ -226,9 +206,9 @@ def _execute(
     return record
 
 
-def _gpus(bench: Bench, trial: Trial) -> AbstractContextManager[Stay]:
+def _gpus(bench: Bench, attempt: Attempt, place: Place) -> AbstractContextManager[Stay]:
     settings = bench.settings
-    if bench.company is not None and trial.place.devices is not None:
-        return bench.company.stay(trial.place.devices, trial.by_itself)
-    count = devices_wanted(trial.slot.cell, len(gpu.devices(settings.gpus)))
+    if bench.company is not None and place.devices is not None:
+        return bench.company.stay(place.devices, attempt.by_itself)
+    count = devices_wanted(attempt.slot.cell, len(gpu.devices(settings.gpus)))
     return alone(count, settings.allow_busy, settings.gpus, bench.stop, bench.tell)

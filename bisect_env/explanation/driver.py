@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 
 from bisect_env import __version__
 from bisect_env.engine import prepare
-from bisect_env.engine.places import Place
+from bisect_env.engine.attempt import Attempt
+from bisect_env.engine.executor import Slots
 from bisect_env.engine.plan import Slot, silence_limit
 from bisect_env.engine.progress import Reporter
 from bisect_env.engine.recall import HOST
 from bisect_env.engine.settings import Settings
 from bisect_env.engine.sweeping import sweep
-from bisect_env.engine.trialing import PREPARED, Bench, Trial, prepared_cache, run_trial, warm_up
+from bisect_env.engine.trialing import Bench
 from bisect_env.engine.turn import turn
 from bisect_env.environments.records import Environment, Lock, Unavailable
 from bisect_env.environments.uv import Uv
@@ -29,7 +30,6 @@ from bisect_env.explanation.records import Explanation
 from bisect_env.matrix.cells import Cell, EnvironmentRequest, Matrix
 from bisect_env.store.database import Store
 from bisect_env.store.trials import StoredTrial
-from bisect_env.trials import gpu, machine
 from bisect_env.trials.records import Outcome, Reproducer, Side, TrialRecord
 from bisect_env.verdicts.samples import counts
 
@@ -147,10 +147,9 @@ class Witnessing:
             assert isinstance(lock, Lock), "what does not resolve was refused"
             wanted.setdefault(lock.address, (lock, cell.request, cell.id))
         settings = self._settings
-        built = prepare.build(
-            wanted, settings.root, self._store, self._uv, self._reporter, self._stop, self._matrix.limits,
-            settings.bundle,
-        )  # fmt: skip
+        built = settings.executor.build(
+            wanted, settings, self._store, self._uv, self._reporter, self._stop, self._matrix.limits
+        )
         found = []
         for cell in self._cells():
             lock = self._locks[cell.request.key]
@@ -171,9 +170,9 @@ class Witnessing:
     def _stored(self, side: Side) -> list[StoredTrial]:
         if self._address is None:
             return []
-        names = frozenset(device.name for device in gpu.devices(self._settings.gpus))
-        used = names if self._asked.cell.condition.device != "cpu" else frozenset[str]()
-        found = self._store.trials(self._asked.cell.key, self._address, self._reproducer.content_hash, used)
+        cell, settings = self._asked.cell, self._settings
+        models = settings.executor.available(cell, settings.gpus).models
+        found = self._store.trials(cell.key, self._address, self._reproducer.content_hash, models)
         return [s for s in found if s.record.side is side and s.record.outcome is not Outcome.INFRA]
 
     def _enough(self) -> bool:
@@ -189,34 +188,51 @@ class Witnessing:
             self._matrix, self._settings, self._store, run_id, self._reproducer, self._stop, self._reporter.note,
             addresses,
         )  # fmt: skip
-        place = Place(0, machine.cores())
         most = MOST if self._asked.trials is None else self._asked.trials
         self._reporter.phase("trials", most - len(self._records))
-        if cell.condition.cache in PREPARED and not prepared_cache(bench, cell, environment).is_dir():
-            self._reporter.trial_started(cell, Side.WARMUP, 1, 1)
-            record = warm_up(bench, cell, environment, filler, place)
-            self._reporter.trial_ended(cell, record, "not counted: it fills the compile cache")
-        silences = [sample.record.longest_silence for sample in self._stored(Side.SERIAL)]
-        limits = self._matrix.limits
-        # Three times the limit from the first one on: it need not be confirmed that the cell hangs, and the witness
-        # makes it slower.
-        silence = silence_limit(limits.silence, limits.first_silence, silences, tripled=True)
-        in_vain = 0
-        while not self._enough():
-            number = len(self._records)
-            self._reporter.trial_started(cell, Side.WITNESS, number + 1, most)
-            record = run_trial(bench, Trial(Slot(cell, Side.WITNESS, number), environment, place, silence))
-            useless = record.outcome is Outcome.INFRA
-            self._reporter.trial_ended(cell, record, f"not counted: {record.message}" if useless else "")
-            in_vain = in_vain + 1 if useless else 0
-            if in_vain == RETRIES or (useless and record.aborted):
-                raise InfrastructureError(
-                    f"{cell.id}: a trial failed for a reason that says nothing about the cell: {record.message}\n"
-                    "  What was measured so far is kept: the same command goes on from there."
-                )
-            if not useless:
-                self._records.append(record)
-            if record.outcome in HOPELESS:
-                shown = str(record.failures[0].signature) if record.failures else record.message
-                wanted = f"a cell whose reproducer runs; `bisect-env show {record.id}` has this trial's output"
-                raise BadInput("CELL", "", f"its trials cannot run here: {record.outcome}: {shown}", wanted)
+        prepared = self._settings.executor.prepared(bench, cell, environment)
+        slots: Slots[int] = self._settings.executor.slots(bench, [cell])
+        with slots:
+            if prepared is not None and not prepared.folder.is_dir():
+                self._reporter.trial_started(cell, Side.WARMUP, 1, 1)
+                warm_up = Slot(cell, Side.WARMUP, 0)
+                record = _at_once(slots, Attempt(warm_up, filler, self._matrix.limits.first_silence, prepared=prepared))
+                self._reporter.trial_ended(cell, record, "not counted: it fills the compile cache")
+            silences = [sample.record.longest_silence for sample in self._stored(Side.SERIAL)]
+            limits = self._matrix.limits
+            # Three times the limit from the first one on: it need not be confirmed that the cell hangs, and the
+            # witness makes it slower.
+            silence = silence_limit(limits.silence, limits.first_silence, silences, tripled=True)
+            in_vain = 0
+            while not self._enough():
+                number = len(self._records)
+                self._reporter.trial_started(cell, Side.WITNESS, number + 1, most)
+                slot = Slot(cell, Side.WITNESS, number)
+                record = _at_once(slots, Attempt(slot, environment, silence, prepared=prepared))
+                useless = record.outcome is Outcome.INFRA
+                self._reporter.trial_ended(cell, record, f"not counted: {record.message}" if useless else "")
+                in_vain = in_vain + 1 if useless else 0
+                if not useless:
+                    self._records.append(record)
+                self._refuse_trial(record, in_vain)
+
+    def _refuse_trial(self, record: TrialRecord, in_vain: int) -> None:
+        """Raise where no further trial would tell more."""
+        cell = self._asked.cell
+        if in_vain == RETRIES or (record.outcome is Outcome.INFRA and record.aborted):
+            raise InfrastructureError(
+                f"{cell.id}: a trial failed for a reason that says nothing about the cell: {record.message}\n"
+                "  What was measured so far is kept: the same command goes on from there."
+            )
+        if record.outcome in HOPELESS:
+            shown = str(record.failures[0].signature) if record.failures else record.message
+            wanted = f"a cell whose reproducer runs; `bisect-env show {record.id}` has this trial's output"
+            raise BadInput("CELL", "", f"its trials cannot run here: {record.outcome}: {shown}", wanted)
+
+
+def _at_once(slots: Slots[int], attempt: Attempt) -> TrialRecord:
+    """One attempt and nothing beside it."""
+    slots.start(0, attempt)
+    record = slots.wait()[1]
+    slots.give_back(0)
+    return record

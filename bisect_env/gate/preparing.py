@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from bisect_env.engine import prepare
 from bisect_env.engine.state import CellState
-from bisect_env.environments import manifest
 from bisect_env.environments.records import Environment, Lock, Unavailable
 from bisect_env.errors import BisectEnvError, ExitCode
 from bisect_env.gate import environment, resolving
@@ -83,8 +82,8 @@ class Preparing:
             lock.address: (lock, state.cell.request, state.cell.id)
             for state, lock in ((candidate, candidate.lock), (baseline, baseline.lock))
         }
-        limits, root = self._gate.asked.limits, place.settings.root
-        built = prepare.build(wanted, root, place.store, place.uv, self._forward, place.stop, limits)
+        limits, executor = self._gate.asked.limits, place.settings.executor
+        built = executor.build(wanted, place.settings, place.store, place.uv, self._forward, place.stop, limits)
         baseline.environment, candidate.environment = built[baseline.lock.address], built[candidate.lock.address]
         if isinstance(baseline.environment, Unavailable):
             raise resolving.refusal(baseline.environment, self._gate.asked)
@@ -93,8 +92,9 @@ class Preparing:
 
     def changes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """How each environment differs by now from what was built from its lock, a line a file."""
+        executor = self._place.settings.executor
         found = [
-            manifest.verify(state.environment) if isinstance(state.environment, Environment) else ()
+            executor.changes(state.environment) if isinstance(state.environment, Environment) else ()
             for state in self._sides
         ]
         return found[0], found[1]

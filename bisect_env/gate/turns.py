@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 
-from bisect_env.engine import judging, sessions
+from bisect_env.engine import judging
 from bisect_env.engine.grouping import Entrant, Session
 from bisect_env.engine.measuring import Measuring
 from bisect_env.engine.settings import Settings
@@ -146,9 +146,10 @@ class Turns:
             KeyboardInterrupt: it was stopped; what had ended is in the store.
         """
         self._left_out, done = left_out, 0
+        places = self._place.settings.executor.capacity(self._gate.asked.at_once)
         while done < until and not enough():
-            together = self._gate.asked.at_once > 1
-            reached = min(until, done + AT_A_TIME * self._gate.asked.at_once) if together else done + 1
+            together = places > 1
+            reached = min(until, done + AT_A_TIME * places) if together else done + 1
             if together:
                 self._measure(self._sides, reached, enough)
             else:
@@ -169,15 +170,16 @@ class Turns:
     def session(self) -> bool:
         """Time the rounds of both sides in turn, once; False where they do not fit on a GPU together."""
         states = {state.cell.key: state for state in self._sides}
-        entrants = []
+        executor, entrants = self._place.settings.executor, []
         for state in self._sides:
             assert isinstance(state.environment, Environment)
-            entrants.append(Entrant(state.cell, state.environment, tuple(state.samples)))
+            prepared = executor.prepared(self._bench, state.cell, state.environment)
+            entrants.append(Entrant(state.cell, state.environment, tuple(state.samples), prepared))
 
         def keep(cell: Cell, sample: StoredTrial) -> None:
             states[cell.key].samples.append(sample)
 
-        return sessions.run_one(self._bench, Session(entrants[0], (entrants[1],)), self._forward, keep)
+        return executor.session(self._bench, Session(entrants[0], (entrants[1],)), self._forward, keep)
 
     def verdict(self, state: CellState, design: Design) -> Verdict:
         """A side's verdict by its trials, without the other side's."""
