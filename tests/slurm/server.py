@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 
@@ -156,6 +157,11 @@ class Slurm:
             if name in (_variable(process, NODE_OF_DAEMON), _variable(process, "SLURMD_NODENAME")):
                 _kill(process)
         self.ask("scontrol", "update", f"nodename={name}", "state=down", "reason=fell")
+
+    def time_out(self, job: str) -> None:
+        """Its time limit is over in a moment; Slurm looks for such jobs twice a minute."""
+        soon = datetime.now() + timedelta(seconds=1)
+        self.ask("scontrol", "update", f"jobid={job}", f"endtime={soon:%Y-%m-%dT%H:%M:%S}")
 
     def start_controller(self) -> None:
         self._start("slurmctld", ["slurmctld", "-D"])
