@@ -77,8 +77,6 @@ class JobSpec:
     """For rounds that the node plans, see :func:`bisect_env.engine.sessions.run`."""
     session: Session | None = None
     """One session of rounds, see :func:`bisect_env.engine.sessions.run_one`."""
-    addresses: tuple[tuple[str, str], ...] = ()
-    """As :attr:`bisect_env.engine.trialing.Bench.addresses`."""
     seed: int = 0
     allow_busy: bool = False
     gpus: str | None = None

@@ -11,6 +11,7 @@ from bisect_env.bundles.offline import Offline
 from bisect_env.engine import disk
 from bisect_env.engine.progress import Reporter
 from bisect_env.environments import building, locks, manifest, probe
+from bisect_env.environments.claims import Claims
 from bisect_env.environments.records import Environment, Lock, Unavailable
 from bisect_env.environments.side_by_side import side_by_side
 from bisect_env.environments.uv import Uv
@@ -83,17 +84,19 @@ def build(
     stop: threading.Event,
     limits: Limits,
     bundle: Offline | None = None,
+    claims: Claims | None = None,
 ) -> dict[str, Environment | Unavailable]:
     """An environment for each address in ``wanted`` (lock, request, label), proved against its lock.
 
-    With a ``bundle`` of its wheels alone; one that lacks some of them is not built.
+    With a ``bundle`` of its wheels alone; one that lacks some of them is not built. ``claims`` are for a ``root`` that
+    several hosts share.
 
     Raises:
         InfrastructureError: what is to be built does not fit on the disk.
     """
     ready: dict[str, Environment | Unavailable] = {}
     for address, (lock, _, label) in wanted.items():
-        environment = building.find(address, lock, root)
+        environment = building.find(address, lock, root, claims)
         if environment is None:
             continue
         differences = manifest.verify(environment)
@@ -126,7 +129,7 @@ def build(
         lock, request, label = wanted[address]
         reporter.building(label, lock)
         began = time.monotonic()
-        result = building.build(lock, request, root, uv, timeout=limits.build, stop=stop, wheelhouse=wheelhouse)
+        result = building.build(lock, request, root, uv, limits.build, stop, wheelhouse, claims)
         seconds = time.monotonic() - began
         if isinstance(result, Environment):
             store.put_environment(result, seconds)

@@ -16,6 +16,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from bisect_env.environments import distributions, foundation, holding, local, manifest, trees
+from bisect_env.environments.claims import Claims
 from bisect_env.environments.foundation import Base
 from bisect_env.environments.places import (
     BROUGHT_LOCK,
@@ -67,7 +68,7 @@ class _Uv:
         return _Stopped(Unavailable("build", Reason.BUILD, f"{words}\n{message(stderr)}".rstrip()))
 
 
-def find(address: str, lock: Lock, root: Path) -> Environment | None:
+def find(address: str, lock: Lock, root: Path, claims: Claims | None = None) -> Environment | None:
     """The environment at ``address``, or None when it was not built.
 
     What lies there without a marker is the remains of a killed build: it is never repaired, but removed (unless a
@@ -75,7 +76,7 @@ def find(address: str, lock: Lock, root: Path) -> Environment | None:
     """
     environment = _finished(lock, environments_folder(root) / address)
     if environment is None and (environments_folder(root) / address).exists():
-        with holding.held(root, address) as free:
+        with holding.held(root, address, claims=claims) as free:
             if free:
                 environment = _finished(lock, environments_folder(root) / address)
                 if environment is None:
@@ -91,18 +92,20 @@ def build(
     timeout: float,
     stop: threading.Event | None = None,
     wheelhouse: Wheelhouse | None = None,
+    claims: Claims | None = None,
 ) -> Environment | Unavailable:
     """Builds the environment of ``lock`` under ``root``, or finds it built, also by another process meanwhile.
 
     ``timeout`` is in seconds, for the build itself, and once more for waiting while another process builds the same.
-    With a ``wheelhouse`` nothing but its wheels is installed, and no index is known.
+    With a ``wheelhouse`` nothing but its wheels is installed, and no index is known. ``claims`` are for a ``root`` that
+    several hosts share.
 
     Raises:
-        InfrastructureError: the disk is full, uv was killed, or ``stop`` was set.
+        InfrastructureError: the disk is full, uv was killed, ``stop`` was set, or as :func:`holding.held`.
     """
     try:
         environments_folder(root).mkdir(parents=True, exist_ok=True)
-        with holding.held(root, lock.address, timeout, stop) as mine:
+        with holding.held(root, lock.address, timeout, stop, claims) as mine:
             if not mine and stop is not None and stop.is_set():
                 raise InfrastructureError("stopped while another process was building the same environment")
             if not mine:
@@ -112,7 +115,7 @@ def build(
             found = find_held(lock, root)
             if found is not None:
                 return found
-            holding.sweep(root, own=lock.address)
+            holding.sweep(root, own=lock.address, claims=claims)
             return _build(lock, request, root, _Uv(uv, time.monotonic() + timeout, stop, wheelhouse))
     except _Stopped as stopped:
         return stopped.result

@@ -69,6 +69,7 @@ SAMPLES = st.builds(
     st.integers(0, 99),
     WORD,
 )
+PREPARED = st.none() | st.builds(Prepared, PATHS, WORD)
 ATTEMPTS = st.builds(
     Attempt,
     st.builds(Slot, CELLS, st.sampled_from(Side), st.integers(0, 99)),
@@ -78,9 +79,9 @@ ATTEMPTS = st.builds(
     st.booleans(),
     st.none() | st.integers(1, 9),
     st.booleans(),
-    st.none() | st.builds(Prepared, PATHS, WORD),
+    PREPARED,
 )
-ENTRANTS = st.builds(Entrant, CELLS, ENVIRONMENTS, st.lists(SAMPLES, max_size=2).map(tuple))
+ENTRANTS = st.builds(Entrant, CELLS, ENVIRONMENTS, st.lists(SAMPLES, max_size=2).map(tuple), PREPARED)
 MATRICES = st.builds(
     Matrix,
     WORD,
@@ -103,7 +104,6 @@ JOBS = st.builds(
     st.lists(st.builds(Item, st.from_regex(r"[a-z0-9_-]{1,8}", fullmatch=True), ATTEMPTS), max_size=2).map(tuple),
     st.lists(ENTRANTS, max_size=1).map(tuple),
     st.none() | st.builds(Session, st.none() | ENTRANTS, st.tuples(ENTRANTS)),
-    pairs(WORD),
     st.integers(0, 2**31),
     st.booleans(),
     st.none() | st.just("0,1"),
