@@ -122,7 +122,7 @@ def command(
                 stop.set()
                 ended = error
         found = witnessing.explanation()
-    _put(found, fmt, json_path, output_path, html_path)
+    _put(found, path, fmt, json_path, output_path, html_path)
     if isinstance(ended, InfrastructureError):
         raise ended
     if ended is not None:
@@ -144,7 +144,12 @@ def _matrix(name: str, file: Path | None, root: Path, gpus: str | None) -> tuple
 
 
 def _put(
-    found: Explanation, fmt: str | None, json_path: str | None, output_path: Path | None, html_path: Path | None
+    found: Explanation,
+    matrix: Path,
+    fmt: str | None,
+    json_path: str | None,
+    output_path: Path | None,
+    html_path: Path | None,
 ) -> None:
     """Print the report and write every file that was asked for."""
     further = []
@@ -152,6 +157,5 @@ def _put(
         from bisect_env.report.html.explanation import page
 
         further.append(("--html", html_path, page(found)))
-    output.put_in_forms(
-        partial(report.report, found), partial(machine.document, found), fmt, json_path, output_path, further
-    )
+    told = partial(report.report, found, matrix=str(matrix), drawn=html_path is not None)
+    output.put_in_forms(told, partial(machine.document, found), fmt, json_path, output_path, further)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from collections.abc import Sequence
 
@@ -30,13 +31,17 @@ NARROW = 24
 """Characters of a table's column that is wrapped, at least."""
 
 
-def report(explanation: Explanation, fmt: str = "text", width: int = 100) -> str:
+def report(
+    explanation: Explanation, fmt: str = "text", width: int = 100, *, matrix: str = "", drawn: bool = False
+) -> str:
     """Everything that is printed of an explanation.
 
     Args:
         explanation: what the witnessed trials show.
         fmt: ``text`` or ``markdown``.
         width: characters a line of text; Markdown has none, but for its picture.
+        matrix: file that the cell is one of, without which its name may fit a cell of another.
+        drawn: the page with the drawing was asked for as well: no command line for it.
     """
     found = [
         Section("", tuple(_head(explanation))),
@@ -47,7 +52,7 @@ def report(explanation: Explanation, fmt: str = "text", width: int = 100) -> str
             "The other witnessed trials", (Facts(tuple((each.trial, line(each)) for each in others(explanation))),)
         ),
         *background(explanation),
-        Section("Go on", (Verbatim("", _commands(explanation), "sh"),)),
+        Section("Go on", (Verbatim("", _commands(explanation, matrix, drawn), "sh"),)),
     ]
     return pieces.markdown(found) if fmt == "markdown" else pieces.text(found, width)
 
@@ -77,10 +82,11 @@ def show(account: Account) -> str:
     return f"bisect-env show {account.trial}  # everything about the trial that is told here"
 
 
-def _commands(explanation: Explanation) -> str:
+def _commands(explanation: Explanation, matrix: str, drawn: bool) -> str:
     account = primary(explanation)
-    draw = f"bisect-env explain {explanation.cell} --html explanation.html  # with the trial drawn"
-    return "\n".join([*([show(account)] if account is not None else []), draw])
+    which = shlex.join([explanation.cell, *([matrix] if matrix else [])])
+    draw = f"bisect-env explain {which} --html explanation.html  # with the trial drawn"
+    return "\n".join([*([show(account)] if account is not None else []), *([] if drawn else [draw])])
 
 
 def _head(explanation: Explanation) -> list[Part]:

@@ -43,7 +43,9 @@ def test_what_is_explained_is_told_before_what_is_not() -> None:
 
 def test_nothing_is_explained_that_was_not_seen() -> None:
     assert "no trial was witnessed" in words.headline(replace(explanation(), accounts=()))
-    assert "no collision between threads was seen" in words.headline(explanation(silent()))
+    assert "went wrong, and nothing tells why: the witness did not start" in words.headline(explanation(silent()))
+    watched = replace(silent(), log=log(()))
+    assert "no collision between threads was seen" in words.headline(explanation(silent(), watched))
     quiet = replace(silent(), outcome="clean")
     assert "0 of 1 witnessed trial went wrong: there is nothing to explain" in words.headline(explanation(quiet))
     for found in (explanation(silent()), replace(explanation(), accounts=()), explanation(quiet, failed=0)):
@@ -125,6 +127,10 @@ def test_it_says_how_to_go_on() -> None:
         "    bisect-env show 3f2a91c0  # everything about the trial that is told here",
         "    bisect-env explain torch-2.11.0_transformers-5.8.1_hot --html explanation.html  # with the trial drawn",
     ]
+    named = report.report(explanation(), matrix="my matrix.yaml")
+    assert "explain torch-2.11.0_transformers-5.8.1_hot 'my matrix.yaml' --html explanation.html" in named
+    drawn = report.report(explanation(), matrix="my matrix.yaml", drawn=True)
+    assert "bisect-env show 3f2a91c0" in drawn and "bisect-env explain" not in drawn
 
 
 @pytest.mark.parametrize("account", [raced(), stuck(), eager(), hung(), silent()], ids=lambda account: account.trial)
