@@ -23,6 +23,8 @@ COMMANDS: dict[tuple[str, ...], list[str]] = {
     ("gate",): ["--baseline", "no.txt", "--candidate", "no.txt"],
     ("history",): [],
     ("capture",): ["--", "sleep", "60"],
+    ("explain",): ["torch=9", "no.yaml"],
+    ("inspect",): ["no.name", "--in", "no==1"],
 }
 """Each command that writes a file, and what else it is given: what it would take long for, or refuse later."""
 FILES = {"--json", "--output", "--html", "--junit"}
