@@ -7,6 +7,7 @@ import difflib
 from bisect_env.inspection.lookup import Lookup
 from bisect_env.inspection.meanings import Class, Function, Value
 from bisect_env.inspection.names import Located, locate
+from bisect_env.inspection.parsed import lines_of
 from bisect_env.inspection.records import Sources
 
 
@@ -36,7 +37,7 @@ def _text(sources: Sources, dotted: str) -> tuple[list[str], int, str]:
     header = f"{sources.label}: {place.found.path} {place.found.qualname}".rstrip()
     if tree is None:
         return [], 1, f"{sources.label}: {dotted} is compiled code"
-    lines = tree.source.text.splitlines()
+    lines = lines_of(tree.source.text)
     first = place.meanings[0] if place.meanings else None
     if not isinstance(first, Function | Class | Value):
         return (

@@ -11,6 +11,7 @@ import sys
 import sysconfig
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -175,7 +176,11 @@ def look(folder: str) -> Folder:
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                (folders if entry.is_dir() else files).add(entry.name)
+                with suppress(OSError):  # a link that leads in a circle
+                    if entry.is_dir():
+                        folders.add(entry.name)
+                    elif entry.is_file():
+                        files.add(entry.name)
     except OSError:
         return Folder()  # as Python does with a folder that it may not read
     return Folder(frozenset(files), frozenset(folders))
@@ -190,24 +195,20 @@ def read(place: Place, name: str, label: str) -> Source | None:
     if place.held is not Held.SOURCE:
         return None
     if not place.file:
-        return Source(name, module_path(name, True), "", True)
+        return Source(name, "", "", True)
     try:
         data = Path(place.file).read_bytes()
     except OSError as error:
         raise InfrastructureError(f"{name} of {label} cannot be read: {place.file}: {error.strerror}") from error
-    return Source(name, module_path(name, place.package), decoded(data, name, label), place.package)
+    return decoded(data, name, module_path(name, place.package), place.package)
 
 
-def decoded(data: bytes, name: str, label: str) -> str:
-    """A source file's text, by the encoding that it names.
-
-    Raises:
-        InfrastructureError: it is not text of that encoding.
-    """
+def decoded(data: bytes, name: str, path: str, package: bool) -> Source:
+    """A module by its file's bytes, in the encoding that they name; with an error where they are no text of that."""
     try:
-        return importlib.util.decode_source(data)
+        return Source(name, path, importlib.util.decode_source(data), package)
     except (SyntaxError, UnicodeDecodeError) as error:
-        raise InfrastructureError(f"{name} of {label} is no text of the encoding that it names: {error}") from error
+        return Source(name, path, "", package, f"no text of the encoding that it names: {error}")
 
 
 def digest(checksum: int, size: int) -> str:

@@ -66,12 +66,14 @@ def locate(lookup: Lookup, dotted: str) -> Located | NotFound:
             if bare:
                 return Located(_found(lookup, dotted, *bare, kind="value", via=via), ())
             why = next((one.why for one in meanings if isinstance(one, Unknown)), "")
-            told = why if why in _OPEN else ""
+            told = why if why in _OPEN else OWN if any(isinstance(one, Outside) for one in meanings) else ""
             return NotFound(dotted, ".".join(parts[:number]), _offers(lookup, of, ".".join(parts[:number]), part), told)
         meanings = known
     return Located(_describe(lookup, dotted, meanings, via), meanings)
 
 
+OWN = "Python's own library"
+"""Why it cannot be told whether there is a name: what the standard library has is not followed."""
 _OPEN = {"compiled code", "made by the module's __getattr__", "in a module that this Python does not parse"}
 
 
@@ -130,7 +132,8 @@ def _found(
     lookup: Lookup, asked: str, module: str, qualname: str, line: int, *, kind: str, via: Iterable[str]
 ) -> Found:
     tree = lookup.parsed(module)
-    return Found(asked, module, qualname, kind, tree.source.path if tree else "", line, tuple(via))
+    error = tree.error if tree and kind == "module" else ""
+    return Found(asked, module, qualname, kind, tree.source.path if tree else "", line, tuple(via), error=error)
 
 
 def _bare(lookup: Lookup, of: Meaning, name: str) -> tuple[str, str, int] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import sys
 import sysconfig
@@ -138,7 +139,8 @@ def _instead(word: str) -> str:
         return f"the path of an interpreter, such as {command}; or {WORDS}"
     if os.sep in word or word.startswith("."):
         return WORDS
-    return f"{word}==VERSION, when a distribution is meant; else {WORDS}"
+    name = re.split(r"[^\w.-]", word)[0]
+    return f"{name or 'NAME'}==VERSION, when a distribution is meant; else {WORDS}"
 
 
 def _tell_apart(places: Sequence[WheelSources | Installed]) -> None:

@@ -93,12 +93,13 @@ def _parsed(same: _Same, module: str) -> Parsed | None:
     source = same.sources.module(module)
     if source is None:
         return None
-    error = ""
+    error = source.error
     try:
         tree = _tree(source.text)
-    except (SyntaxError, ValueError, RecursionError) as problem:
+        table = table_of(tree.body, module, source.package)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:  # the last two: nested too deeply
         tree, error = ast.Module(body=[], type_ignores=[]), f"{type(problem).__name__}: {problem}"
-    table = table_of(tree.body, module, source.package)
+        table = table_of(tree.body, module, source.package)
     # Both walk the tree once more: only where there is something to find.
     public = exported(tree) if "__all__" in source.text else None
     lazy = lazy_names(tree, module, source.package, table) if _LAZY.search(source.text) else {}
@@ -126,11 +127,16 @@ def _tree(text: str) -> ast.Module:
         return ast.parse(text)
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines as Python counts them: a form feed, which old code has between its parts, ends none."""
+    return text.removesuffix("\n").split("\n")
+
+
 def code_lines(text: str) -> tuple[str, ...]:
     """The lines of a module without comments and docstrings: what is cut out leaves blanks, so that lines keep
     their numbers. Strings that are used stay; a string that is a statement of its own is a docstring here.
     """
-    lines = text.splitlines()
+    lines = lines_of(text)
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     except (tokenize.TokenError, SyntaxError):

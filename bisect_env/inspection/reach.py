@@ -13,7 +13,7 @@ from bisect_env.inspection.calls import Edge, calls_of
 from bisect_env.inspection.lookup import Lookup
 from bisect_env.inspection.meanings import Class, Function, Meaning, Module, Outside
 from bisect_env.inspection.names import locate
-from bisect_env.inspection.parsed import code_lines, undisturbed
+from bisect_env.inspection.parsed import code_lines, lines_of, undisturbed
 from bisect_env.inspection.records import Call, Hit, NotFound, Scan, Sources, Step, Unresolved
 
 MOST = 4000
@@ -160,7 +160,7 @@ class _Texts:
         module, node = function.module, function.node
         text = self.lookup.scope_of(function).parsed.source.text
         if module not in self._lines:
-            self._lines[module] = text.splitlines()
+            self._lines[module] = lines_of(text)
         lines = self._lines[module]
         first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
         for number in range(first, min(node.end_lineno or first, len(lines)) + 1):

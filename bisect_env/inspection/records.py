@@ -27,6 +27,8 @@ class Source:
     """As in the wheel: ``torch/fx/_symbolic_trace.py``."""
     text: str
     package: bool
+    error: str = ""
+    """Why Python would not take it, where its bytes are no text; ``text`` is empty then."""
 
 
 class Sources(Protocol):
@@ -75,6 +77,8 @@ class Found:
     """Dotted names that it was re-exported through, the asked one first."""
     others: tuple[int, ...] = ()
     """Lines of further definitions in the same file: one of them counts, as a condition there decides."""
+    error: str = ""
+    """Of a module that Python does not parse: why. Nothing in it is known then."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ class NotFound:
     """Names that are there and look like it, the most alike first."""
     why: str = ""
     """Where the text cannot tell whether there is such a name: ``compiled code``, ``made by the module's
-    __getattr__``."""
+    __getattr__``, ``Python's own library``."""
 
 
 @dataclass(frozen=True)

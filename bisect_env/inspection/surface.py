@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 from bisect_env.errors import BadInput
-from bisect_env.inspection.bindings import Binding, Bound, Table
+from bisect_env.inspection.bindings import Binding, Bound, Table, has_decorator
 from bisect_env.inspection.lookup import Lookup
 from bisect_env.inspection.meanings import Class, Function, Meaning, Module, Outside, Unknown, Value
 from bisect_env.inspection.names import Located, locate, members
@@ -161,7 +161,7 @@ def _signature(lookup: Lookup, meaning: Meaning) -> str:
 
 def _overloads(table: Table, name: str) -> str:
     """The overloads of a function, after its own signature."""
-    nodes = [one.node for one in table.names.get(name, ()) if one.weak and one.bound is Bound.FUNCTION]
+    nodes = [one.node for one in table.names.get(name, ()) if has_decorator(one.node, "overload")]
     return "".join(
         f"; overload {signature(node)}" for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     )

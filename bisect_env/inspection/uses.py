@@ -10,7 +10,7 @@ from bisect_env.inspection.lookup import Lookup
 from bisect_env.inspection.meanings import Class, Outside, Value
 from bisect_env.inspection.mentions import Mention, State, accessors, mentions
 from bisect_env.inspection.names import Located, locate
-from bisect_env.inspection.parsed import Parsed, undisturbed
+from bisect_env.inspection.parsed import Parsed, lines_of, undisturbed
 from bisect_env.inspection.records import Held, Scope, Sources, Use, Uses
 from bisect_env.inspection.wheels import fetch_ahead
 
@@ -100,7 +100,7 @@ def _all(lookup: Lookup, distribution: str, home: str) -> Iterator[str]:
 
 def _use(tree: Parsed, mention: Mention) -> Use:
     function = f"{tree.name}:{mention.qualname}" if mention.qualname else tree.name
-    text = tree.source.text.splitlines()[mention.line - 1].strip()
+    text = lines_of(tree.source.text)[mention.line - 1].strip()
     return Use(function, tree.source.path, mention.line, text, mention.through)
 
 

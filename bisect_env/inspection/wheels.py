@@ -60,8 +60,9 @@ class WheelSources:
             return self._beneath.module(name)
         if place.held is not Held.SOURCE:
             return None
-        text = self._read(place.file, name) if place.file else ""
-        source = Source(name, module_path(name, place.package), text, place.package)
+        if not place.file:
+            return Source(name, "", "", True)  # a package without __init__
+        source = decoded(self._read(place.file), name, module_path(name, place.package), place.package)
         return self._texts.setdefault(name, source)
 
     def holds(self, name: str) -> Held:
@@ -94,17 +95,16 @@ class WheelSources:
         except OSError as error:
             raise self._trouble(error) from error
 
-    def _read(self, path: str, name: str) -> str:
+    def _read(self, path: str) -> bytes:
         info = self._members[path]
         if info.file_size > LARGEST:
             raise InfrastructureError(f"{path} in {self.place} says that it has {info.file_size} bytes: not read")
         try:
             self._look_ahead([info])
             with self._lock:
-                data = self._archive.read(info)
+                return self._archive.read(info)
         except (OSError, *DAMAGE) as error:
             raise self._trouble(error, path) from error
-        return decoded(data, name, self.label)
 
     def _trouble(self, error: Exception, path: str = "") -> InfrastructureError:
         where = f"{path} in {self.place}" if path else self.place

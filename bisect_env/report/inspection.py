@@ -45,7 +45,8 @@ def where(found: Found) -> str:
     own = "" if defined == found.asked else f" {defined}"
     also = f", and again in line {', '.join(map(str, found.others))}" if found.others else ""
     via = f", through {', '.join(found.via[1:])}" if len(found.via) > 1 else ""
-    return f"{found.kind}{own}, {place}{also}{via}"
+    unknown = f", which this Python does not parse ({found.error})" if found.error else ""
+    return f"{found.kind}{own}, {place}{unknown}{also}{via}"
 
 
 def _sections(inspection: Inspection, unresolved: bool) -> list[Section]:

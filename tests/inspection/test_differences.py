@@ -32,3 +32,9 @@ def test_a_modules_diff():
 def test_what_one_place_lacks_was_added_or_went():
     added = difference(Texts({"m": ""}, label="old"), Texts({"m": "x = 1\ny = 2\n"}, label="new"), "m.y")
     assert added.splitlines() == ["--- old: no m.y", "+++ new: m.py y", "@@ -0,0 +2 @@", "+y = 2"]
+
+
+def test_form_feeds_end_no_line():
+    before, after = (f"\x0c\ndef f():\n    return {value}\n" for value in (1, 2))
+    told = difference(Texts({"p": before}, label="a"), Texts({"p": after}, label="b"), "p.f")
+    assert "-    return 1" in told and "+    return 2" in told and "@@ -2," in told

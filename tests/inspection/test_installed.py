@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import venv
@@ -122,8 +123,24 @@ def test_another_encoding_and_none(environment: Callable[..., Path]) -> None:
     place = installed(str(folder))
     fine = place.module("fine")
     assert fine is not None and "é" in fine.text
-    with pytest.raises(InfrastructureError, match=r"broken.*encoding"):
-        place.module("broken")
+    broken = place.module("broken")
+    assert broken is not None and not broken.text and "no text of the encoding" in broken.error
+
+
+def test_links_in_a_circle_and_what_is_no_file_hide_nothing(environment: Callable[..., Path]) -> None:
+    folder = environment({"pkg/__init__.py": "", "pkg/part.py": "x = 1\n"})
+    (site,) = folder.glob("lib/python*/site-packages")
+    (site / "pkg" / "circle.py").symlink_to("circle.py")
+    (site / "pkg" / "nowhere.py").symlink_to("gone.py")
+    os.mkfifo(site / "pkg" / "pipe.py")
+    place = installed(str(folder))
+    assert place.submodules("pkg") == ("part",)
+    assert place.holds("pkg.pipe") is Held.ABSENT  # as for Python: to read it would wait for ever
+
+
+def test_a_package_without_init_has_no_file(environment: Callable[..., Path]) -> None:
+    space = installed(str(environment({"space/part.py": ""}))).module("space")
+    assert space is not None and space.package and not space.path
 
 
 def test_a_file_that_went_meanwhile(environment: Callable[..., Path]) -> None:

@@ -168,3 +168,17 @@ def test_resolving_ends_whatever_goes_in_circles(bodies, rest):
     if isinstance(found, Found) and found.kind in {"function", "class"}:
         line = texts.modules[found.module].splitlines()[found.line - 1]
         assert line.startswith(("def " if found.kind == "function" else "class ") + found.qualname)
+
+
+def test_what_the_standard_library_may_have_is_not_said_to_be_missing():
+    found = resolve(Texts({"p.m": "import os\nfrom os import path as where"}), "p.m.where.join")
+    assert isinstance(found, NotFound) and (found.known, found.why) == ("p.m", "Python's own library")
+    found = resolve(Texts({"p.m": "import os"}), "p.m.other")
+    assert isinstance(found, NotFound) and not found.why
+
+
+@pytest.mark.parametrize("text", ["def f(:", "x = 1\0", "x = " + "-" * 100_000 + "1", "x = " + "1 + " * 50_000 + "1"])
+def test_a_module_that_python_does_not_parse_is_no_empty_one(text):
+    found = resolve(Texts({"p": "from .m import *", "p.m": text, "p.n": "y = 1"}), "p.m")
+    assert isinstance(found, Found) and found.error
+    assert not resolve(Texts({"p.m": text, "p.n": "y = 1"}), "p.n.y").error

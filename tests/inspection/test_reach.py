@@ -288,3 +288,9 @@ def test_functions_that_return_each_others_results_end_soon():
     result = scan(Texts({"m": "\n".join(body) + "\ndef start(x): f0(x).run()\n"}), "m.start", ["HIT"], 3)
     assert result.functions == size + 1
     assert [one.call for one in result.unresolved] == ["f0(x).run"]
+
+
+def test_form_feeds_end_no_line():
+    text = "def f():\n    ...\n\x0c\ndef g():\n    a = '\x0b\u2028'\n    HIT\n"
+    found = scan(Texts({"p": text}), "p.g", ("HIT",), 1)
+    assert [(hit.line, hit.text) for hit in found.hits] == [(6, "HIT")]

@@ -147,3 +147,8 @@ def test_across_places_the_name_itself_comes_first():
     assert isinstance(surfaces[1].found, NotFound)
     assert across(surfaces) == (Change("m.f", ("(a)", None)),)
     assert across([]) == ()
+
+
+def test_a_stand_in_is_no_overload():
+    found = surface(Texts({"p": "try:\n    from _q import f\nexcept ImportError:\n    def f(x): ..."}), "p", "f")
+    assert [entry.signature for entry in found.entries] == ["(x)"]

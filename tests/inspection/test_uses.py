@@ -193,3 +193,8 @@ def test_what_is_not_there_and_what_is_no_variable():
     for dotted in ("p.home", "p.home.Tracer.trace"):
         with pytest.raises(BadInput, match="module-level"):
             found({"p.home": HOME}, dotted)
+
+
+def test_form_feeds_end_no_line():
+    told = found({"p.home": "\x0c\n_flag = False\n\x0c\ndef f():\n    global _flag\n    _flag = True\n"})
+    assert [(use.line, use.text) for use in told.stores] == [(2, "_flag = False"), (6, "_flag = True")]
