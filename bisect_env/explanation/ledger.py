@@ -265,5 +265,9 @@ def _untested(state: State, cases: Cases) -> str:
         return ""
     if not cases.logged:
         return "No witness wrote anything."
-    why = next((text for case in cases.logged if (text := case.why_not(state))), "it was not found in this torch")
+    if not any(case.account.log and case.account.log.torch for case in cases.logged):
+        return "It could not be watched: the witnessed process did not import torch."
+    why = next(
+        (text for case in cases.logged if (text := case.why_not(state))), "no trial imported a module that has it"
+    )
     return f"It could not be watched: {why}."

@@ -74,6 +74,8 @@ def headline(explanation: Explanation) -> str:
         return f"{cell}: no trial was witnessed."
     wrong = f"{explanation.failed} of {witnessed} went wrong"
     if not account.collisions:
+        if explanation.failed and all(each.log is None for each in explanation.accounts):
+            return f"{cell}: {wrong}, and nothing tells why: the witness did not start."
         if explanation.failed:
             return f"{cell}: {wrong}, and no collision between threads was seen that would explain it."
         return f"{cell}: {wrong}: there is nothing to explain."

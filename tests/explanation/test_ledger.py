@@ -166,3 +166,8 @@ def test_whether_a_call_was_warm_is_untested_where_no_steps_are_reported() -> No
     story, failed = race()
     found = ledger((story, trial(failed)))["failing calls were warm"]
     assert found.standing is Standing.UNTESTED and found.evidence == ("The reproducer reports no steps, warm or cold.",)
+
+
+def test_a_process_that_never_imported_torch_says_nothing_about_torch() -> None:
+    found = ledger((Story(torch="", unknown=tuple(State)), trial(failure("main", START))))
+    assert found["FX annotations"].evidence == ("It could not be watched: the witnessed process did not import torch.",)
