@@ -119,7 +119,13 @@ class Batches:
         )
 
     def run(
-        self, stage: Stage, points: Sequence[Levels], size: int, start: int, number: int, signature: str | None
+        self,
+        stage: Stage,
+        points: Sequence[Levels],
+        sizes: Sequence[int],
+        start: int,
+        number: int,
+        signature: str | None,
     ) -> tuple[Observation, ...]:
         """So many trials of each mix, interleaved, in the blocks from ``start`` on; those that are stored count.
 
@@ -128,7 +134,7 @@ class Batches:
         Args:
             stage: for the observations.
             points: the mixes.
-            size: trials of each.
+            sizes: trials of each.
             start: first block.
             number: of the batch of the first mix.
             signature: what the question's failures show, as far as it is known.
@@ -140,7 +146,8 @@ class Batches:
         """
         place = self._place
         resolved = self.resolve(points, either_way=stage is Stage.ENDS)
-        for point in points:
+        of = dict(zip(points, sizes, strict=True))
+        for point, size in of.items():
             place.reporter.batch_started(stage, point, size)
         states = {point: CellState(cell, lock) for point, (cell, lock) in resolved.items()}
         built = self._build([state for state in states.values() if isinstance(state.lock, Lock)])
@@ -152,13 +159,13 @@ class Batches:
         able = {point: state for point, state in states.items() if isinstance(state.environment, Environment)}
         place.store.put_cells([state.cell for state in states.values()], self._matrix_name)
         if able:
-            self._measure(list(able.values()), size, start)
-            if not any(_counts_in(sample, start, size) for state in able.values() for sample in state.samples):
+            self._measure([(state, of[point]) for point, state in able.items()], start)
+            if not any(_counts_in(each, start, of[point]) for point, state in able.items() for each in state.samples):
                 self._in_time()
         seen = []
         for offset, point in enumerate(points):
             state = states[point]
-            records = [sample.record for sample in state.samples if _counts_in(sample, start, size)]
+            records = [sample.record for sample in state.samples if _counts_in(sample, start, of[point])]
             seen.append(self._observed(stage, number + offset, point, state, records, signature))
             place.reporter.batch_ended(seen[-1])
         return tuple(seen)
@@ -169,7 +176,7 @@ class Batches:
 
     def _locks(self, cells: Sequence[Cell]) -> Mapping[str, Lock | Unavailable]:
         place = self._place
-        forward = Forward(place.reporter, 0, 0)
+        forward = Forward(place.reporter, 0, {})
         return prepare.resolve(cells, place.store, place.uv, forward, place.stop, fresh=False)
 
     def _build(self, states: Sequence[CellState]) -> Mapping[str, Environment | Unavailable]:
@@ -182,10 +189,10 @@ class Batches:
         if not wanted:
             return {}
         limits, executor = self._mixes.specification.limits, place.settings.executor
-        forward = Forward(place.reporter, 0, 0)
+        forward = Forward(place.reporter, 0, {})
         built: dict[str, Environment | Unavailable] = {}
         left = iter(wanted.items())
-        while some := dict(islice(left, prepare.BUILDERS)):
+        while some := dict(islice(left, executor.builders)):
             self._in_time()
             built |= executor.build(some, place.settings, place.store, place.uv, forward, place.stop, limits)
         return built
@@ -207,16 +214,18 @@ class Batches:
             return self._place.settings.executor.find(lock, self._place.settings) or built
         return built
 
-    def _measure(self, states: Sequence[CellState], size: int, start: int) -> None:
+    def _measure(self, wanted: Sequence[tuple[CellState, int]], start: int) -> None:
+        """So many trials of each of these."""
         place, specification = self._place, self._mixes.specification
-        design = Design(trials=start + size, controls=0, solo=0, stop_early=False)
+        states, most = [state for state, _ in wanted], max(size for _, size in wanted)
+        design = Design(trials=start + most, controls=0, solo=0, stop_early=False)
         matrix = Matrix(
             name=self._matrix_name,
             path=Path(self._run_id),
             cells=tuple(state.cell for state in states),
             axes=(),
             reproducer=specification.reproducer,
-            trials=size,
+            trials=most,
             controls=0,
             solo=0,
             limits=specification.limits,
@@ -227,18 +236,21 @@ class Batches:
         addresses = {state.cell.request.key: state.address for state in states if state.address is not None}
         tell, run_id = place.reporter.note, self._run_id
         bench = Bench(matrix, place.settings, place.store, run_id, self._reproducer, place.stop, tell, addresses)
-        for state in states:
+        for state, size in wanted:
             assert state.address is not None
             stored = place.store.trials(state.cell.key, state.address, self._reproducer.content_hash)
-            own = [sample for sample in stored if sample.run_id == self._run_id and sample.block >= start]
-            # Blocks of earlier batches are taken, whatever became of them: this batch begins behind them.
-            state.samples = [*(_taken(state.cell, block) for block in range(start)), *own]
+            mine = range(start, start + size)
+            own = [sample for sample in stored if sample.run_id == self._run_id and sample.block in mine]
+            # Blocks of earlier batches are taken, whatever became of them: this batch begins behind them. So are those
+            # that only larger batches beside it have.
+            taken = (block for block in range(start + most) if block not in mine)
+            state.samples = [*(_taken(state.cell, block) for block in taken), *own]
             state.hung = state.cell.key in self._hung
 
         def verdict(state: CellState) -> Verdict:
             return judging.verdict(state, states, matrix, design, self._reproducer.protocol)
 
-        forward = Forward(place.reporter, start, size)
+        forward = Forward(place.reporter, start, {state.cell.key: size for state, size in wanted})
         Measuring(bench, design, states, forward, verdict, lambda state: False, self._late).run()
         self._hung |= {state.cell.key for state in states if state.hung}
 

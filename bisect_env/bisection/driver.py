@@ -6,10 +6,10 @@ if it had never stopped; a batch that was cut short finds in the store what had 
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from math import inf
 from pathlib import Path
 
@@ -21,9 +21,9 @@ from bisect_env.bisection.concluding import conclude
 from bisect_env.bisection.forecast import Forecast
 from bisect_env.bisection.log import Answer, Candidates, Checked, Header, History, Log, Told
 from bisect_env.bisection.mixes import Mixes, condition_factors
-from bisect_env.bisection.records import Budget, Finding, Measure, Specification, Stage
+from bisect_env.bisection.records import Budget, Finding, Levels, Measure, Specification, Stage
 from bisect_env.bisection.stages import Course
-from bisect_env.bisection.wants import Check, Lookup, Trials, Want
+from bisect_env.bisection.wants import Check, Lookup, Round, Trials, Want
 from bisect_env.engine.recall import HOST
 from bisect_env.engine.sweeping import sweep
 from bisect_env.engine.turn import turn
@@ -89,6 +89,7 @@ def resume(path: Path, place: Place, index: IndexChoice | None = None, budget: B
     about = f"bisection {history.header.id}"
     with turn(place.settings.root, about, place.stop, place.reporter.note) as waited:
         sweep(place.store)
+        place.settings.executor.take_in(place.settings, place.store, place.reporter.note, place.stop)
         # Whoever had the turn may have gone on with this very one.
         history = log.read(path) if waited else history
         return _Run(path, history, place, index, budget).to_the_end()
@@ -102,7 +103,8 @@ def so_far(path: Path, place: Place, why: str) -> Finding:
 def unfinished(specification: Specification, root: Path) -> Path | None:
     """The log of the latest bisection of the same specification, finished or not; None without one.
 
-    With another budget it is the same one: to allow more is to go on.
+    With another budget it is the same one: to allow more is to go on. So it is with other batches at a time; it goes on
+    with as many as it began with, since those are what its log answers.
     """
     for path in log.bisections(root):
         if _question(log.read(path).header.specification) == _question(specification):
@@ -112,7 +114,7 @@ def unfinished(specification: Specification, root: Path) -> Path | None:
 
 def _question(specification: Specification) -> str:
     """All that matters to what is found, as the log keeps it: without credentials."""
-    return encode(replace(specification, budget=Budget()))
+    return encode(replace(specification, budget=Budget(), parallel=1))
 
 
 def adopt(path: Path, place: Place, argv: Sequence[str] = ()) -> Path:
@@ -139,7 +141,7 @@ def adopt(path: Path, place: Place, argv: Sequence[str] = ()) -> Path:
 
 
 def _begin(specification: Specification, place: Place, argv: Sequence[str], like: Header | None = None) -> Path:
-    versions = {"bisect-env": __version__, HOST: socket.gethostname()}
+    versions = {"bisect-env": __version__, HOST: place.settings.executor.host}
     name = f"{specification.good.origin} against {specification.bad.origin}"
     run_id = place.store.start_run("bisection", name, argv, specification.seed, versions)
     factors = suspects(specification) if like is None else like.factors
@@ -234,11 +236,11 @@ class _Run:
             return Checked(want.stage, self._batches.check(want.points), len(want.points))
         if isinstance(want, Lookup):
             return self._looked_up(want)
-        size = self._within_budget(want)
+        points, sizes = self._within_budget(want)
         number = len(self._course.observations)
         signature = self._course.signature
-        seen = self._batches.run(want.stage, want.points, size, self._blocks, number, signature)
-        return Told(seen, size)
+        seen = self._batches.run(want.stage, points, sizes, self._blocks, number, signature)
+        return Told(seen, max(sizes))
 
     def _looked_up(self, want: Lookup) -> Candidates:
         specification, place = self._specification, self._place
@@ -259,9 +261,16 @@ class _Run:
         records = [stored.record for name in ids if (stored := self._place.store.trial(name)) is not None]
         return counting.tracebacks(records, course.signature)
 
-    def _within_budget(self, want: Trials) -> int:
+    def _within_budget(self, want: Trials | Round) -> tuple[Sequence[Levels], Sequence[int]]:
+        """The mixes, and how many trials of each: as many as the budget allows."""
         most = self._specification.budget.trials
-        return want.size if most is None else min(want.size, (most - self._trials) // len(want.points))
+        left = inf if most is None else most - self._trials
+        if isinstance(want, Trials):
+            return want.points, [int(min(want.size, left // len(want.points)))] * len(want.points)
+        before = accumulate(want.sizes, initial=0)
+        cut = [int(min(size, left - used)) for size, used in zip(want.sizes, before, strict=False)]
+        sizes = [size for size in cut if size > 0]
+        return want.points[: len(sizes)], sizes
 
     @property
     def _trials(self) -> int:

@@ -14,7 +14,6 @@ from bisect_env.bisection.lookups import released
 from bisect_env.bisection.mixes import Mixes, levels
 from bisect_env.bisection.records import BAD, GOOD, Levels, Plan, Specification, Unresolvable
 from bisect_env.engine.disk import download_bytes
-from bisect_env.environments import building
 from bisect_env.environments.records import Lock
 from bisect_env.errors import InfrastructureError
 from bisect_env.search.simulated_subsets import FactorWorld, simulate_factors
@@ -60,7 +59,8 @@ def plan(specification: Specification, place: Place) -> Plan:
         if not isinstance(lock, Lock)
     )
     locks = {lock.address: lock for _, lock in resolved.values() if isinstance(lock, Lock)}
-    missing = [lock for address, lock in locks.items() if building.find(address, lock, place.settings.root) is None]
+    executor = place.settings.executor
+    missing = [lock for lock in locks.values() if executor.find(lock, place.settings) is None]
     expected = _expected(len(factors), specification.confidence)
     builds = expected.environments * (len(missing) / len(locks) if locks else 1.0)
     versions, notes = _versions(factors, specification, place)
@@ -72,7 +72,9 @@ def plan(specification: Specification, place: Place) -> Plan:
         trials=expected.trials,
         trials_95=expected.trials_95,
         environments=expected.environments,
-        seconds=_seconds(expected.trials / specification.at_once, builds, reproducer.content_hash, place.store),
+        seconds=_seconds(
+            expected.trials / executor.capacity(specification.at_once), builds, reproducer.content_hash, place.store
+        ),
         download_bytes=download_bytes(missing),
         versions=versions,
         notes=(*specification.difference.notes, *notes, *_forced(factors, {each.point for each in unresolvable})),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 import threading
 from contextlib import suppress
@@ -133,7 +132,7 @@ def command(
                 told = shared_between_threads([(state.cell, state.lock) for state in engine.states], settings.root)
                 say(f"\n{told}" if dry else told)
             return ExitCode.PASSED
-        versions = {"bisect-env": __version__, "python": sys.version.split()[0], HOST: socket.gethostname()}
+        versions = {"bisect-env": __version__, "python": sys.version.split()[0], HOST: settings.executor.host}
         plan = (matrix.trials, matrix.controls, matrix.solo, matrix.stop_early)
         run_id = store.start_run(matrix.name, matrix.path, sys.argv[1:], seed, versions, *plan)
         try:

@@ -24,6 +24,7 @@ from bisect_env.matrix.cells import Cell, EnvironmentRequest, Limits
 from bisect_env.store.database import Store
 from bisect_env.store.trials import StoredTrial
 from bisect_env.trials.records import Device, TrialRecord
+from bisect_env.verdicts.hardware import Hardware
 
 if TYPE_CHECKING:  # The settings name the executor, so that it can know them by type alone.
     from bisect_env.engine.settings import Settings
@@ -45,6 +46,11 @@ class Available:
     """At most so many for one trial; 0: it runs without."""
     devices: tuple[Device, ...] | None = ()
     """They themselves; None: which they are is not known before a trial has run."""
+
+    @property
+    def hardware(self) -> Hardware | None:
+        """All their models with their drivers; None for whatever there is."""
+        return None if self.devices is None else Hardware.of(self.devices)
 
     @property
     def models(self) -> frozenset[str] | None:
@@ -107,6 +113,10 @@ class Executor(Protocol):
 
     def capacity(self, at_once: int) -> int:
         """How many tasks can be under way at a time, where the matrix asks for ``at_once`` trials on one host."""
+
+    @property
+    def builders(self) -> int:
+        """How many environments are built at a time: a command that watches the clock asks for no more at once."""
 
     def available(self, cell: Cell, selection: str | None) -> Available:
         """What GPUs a trial of the cell can get: none where its condition says ``device: cpu``.

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from bisect_env.engine import disk
 from bisect_env.engine.run import Engine
 from bisect_env.engine.state import CellState
-from bisect_env.environments import building
 from bisect_env.environments.records import Lock, Unavailable
 from bisect_env.matrix.cells import Cell
 from bisect_env.trials import machine
@@ -37,9 +36,8 @@ def forecast(engine: Engine) -> tuple[tuple[Forecast, ...], int, int]:
 
 def _of(engine: Engine, state: CellState) -> Forecast:
     assert state.lock is not None, "the engine is prepared"
-    built = (
-        isinstance(state.lock, Lock) and building.find(state.lock.address, state.lock, engine.settings.root) is not None
-    )
+    settings = engine.settings
+    built = isinstance(state.lock, Lock) and settings.executor.find(state.lock, settings) is not None
     seconds = [record.seconds for record in state.records]
     return Forecast(
         state.cell, state.lock, built, engine.trials_left(state), statistics.median(seconds) if seconds else None

@@ -119,6 +119,11 @@ class Local:
         """What the matrix asks for."""
         return at_once
 
+    @property
+    def builders(self) -> int:
+        """As many as its disk can take."""
+        return prepare.BUILDERS
+
     def available(self, cell: Cell, selection: str | None) -> Available:
         """The GPUs that this process may use, of those selected."""
         devices = () if cell.condition.device == "cpu" else gpu.devices(selection)
@@ -162,10 +167,10 @@ class Local:
         """A session on this host."""
         return sessions.run_one(bench, session, reporter, keep)
 
-    def unfinished(self, settings: Settings) -> bool:  # noqa: ARG002 - nothing runs on without its command
+    def unfinished(self, settings: Settings) -> bool:
         """Never: no trial outlives its command."""
         return False
 
-    def take_in(self, settings: Settings, store: Store, tell: Callable[[str], None], stop: threading.Event) -> int:  # noqa: ARG002
+    def take_in(self, settings: Settings, store: Store, tell: Callable[[str], None], stop: threading.Event) -> int:
         """Nothing."""
         return 0

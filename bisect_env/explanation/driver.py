@@ -5,11 +5,12 @@ They are no part of what a cell's verdict counts. The next call uses those that 
 
 from __future__ import annotations
 
-import socket
 import sys
 import threading
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 from bisect_env import __version__
 from bisect_env.engine import prepare
@@ -93,16 +94,18 @@ class Witnessing:
         store, cell = self._store, self._asked.cell
         sweep(store)
         self._resolve()
-        if not self._asked.again:
-            self._records = [sample.record for sample in self._stored(Side.WITNESS)]
-            if self._records:
-                self._reporter.note(f"{len(self._records)} witnessed trials are stored and used again (--again: anew)")
-        if self._enough():
+        self._load()
+        if self._records:
+            self._reporter.note(f"{len(self._records)} witnessed trials are stored and used again (--again: anew)")
+        if self._enough() and not self._settings.executor.unfinished(self._settings):
             return
         about = f"an explanation of {cell.id}"
-        with turn(self._settings.root, about, self._stop, self._reporter.note):
+        settings = self._settings
+        with turn(settings.root, about, self._stop, self._reporter.note):
+            if settings.executor.take_in(settings, store, self._reporter.note, self._stop):
+                self._load()
             environment, filler = self._build()
-            versions = {"bisect-env": __version__, "python": sys.version.split()[0], HOST: socket.gethostname()}
+            versions = {"bisect-env": __version__, "python": sys.version.split()[0], HOST: settings.executor.host}
             run_id = store.start_run(RUNS, self._matrix.path, argv, self._settings.seed, versions)
             try:
                 self._measure(run_id, environment, filler)
@@ -110,6 +113,10 @@ class Witnessing:
                 store.end_run(run_id, "interrupted" if isinstance(error, KeyboardInterrupt) else "failed")
                 raise
             store.end_run(run_id, "completed")
+
+    def _load(self) -> None:
+        if not self._asked.again:
+            self._records = [sample.record for sample in self._stored(Side.WITNESS)]
 
     def explanation(self) -> Explanation:
         """What is known now."""
@@ -176,10 +183,14 @@ class Witnessing:
         return [s for s in found if s.record.side is side and s.record.outcome is not Outcome.INFRA]
 
     def _enough(self) -> bool:
+        return self._still_needed() <= 0
+
+    def _still_needed(self) -> int:
+        """Trials that are needed whatever comes of them: at least so many go wrong before there are enough."""
         done, wanted = len(self._records), self._asked.trials
         if wanted is not None:
-            return done >= wanted
-        return done >= MOST or sum(map(went_wrong, self._records)) >= FAILURES
+            return wanted - done
+        return min(MOST - done, FAILURES - sum(map(went_wrong, self._records)))
 
     def _measure(self, run_id: str, environment: Environment, filler: Environment) -> None:
         cell, address = self._asked.cell, environment.lock.address
@@ -203,18 +214,32 @@ class Witnessing:
             # Three times the limit from the first one on: it need not be confirmed that the cell hangs, and the
             # witness makes it slower.
             silence = silence_limit(limits.silence, limits.first_silence, silences, tripled=True)
-            in_vain = 0
-            while not self._enough():
-                number = len(self._records)
-                self._reporter.trial_started(cell, Side.WITNESS, number + 1, most)
-                slot = Slot(cell, Side.WITNESS, number)
-                record = _at_once(slots, Attempt(slot, environment, silence, prepared=prepared))
-                useless = record.outcome is Outcome.INFRA
-                self._reporter.trial_ended(cell, record, f"not counted: {record.message}" if useless else "")
-                in_vain = in_vain + 1 if useless else 0
-                if not useless:
-                    self._records.append(record)
-                self._refuse_trial(record, in_vain)
+            self._witness(slots, Attempt(Slot(cell, Side.WITNESS, 0), environment, silence, prepared=prepared), most)
+
+    def _witness(self, slots: Slots[int], first: Attempt, most: int) -> None:
+        """Trials like ``first`` until there are enough: as many at a time as there is room for and all will be needed.
+
+        Their tasks are their numbers.
+        """
+        numbers, again, running, in_vain = count(len(self._records)), deque[int](), set[int](), 0
+        while not self._enough():
+            while slots.free and len(running) < self._still_needed():
+                number = again.popleft() if again else next(numbers)
+                slot = replace(first.slot, index=number)
+                self._reporter.trial_started(slot.cell, slot.side, number + 1, most)
+                slots.start(number, replace(first, slot=slot))
+                running.add(number)
+            number, record = slots.wait()
+            running.remove(number)
+            slots.give_back(number)
+            useless = record.outcome is Outcome.INFRA
+            self._reporter.trial_ended(first.slot.cell, record, f"not counted: {record.message}" if useless else "")
+            in_vain = in_vain + 1 if useless else 0
+            if useless:
+                again.append(number)
+            else:
+                self._records.append(record)
+            self._refuse_trial(record, in_vain)
 
     def _refuse_trial(self, record: TrialRecord, in_vain: int) -> None:
         """Raise where no further trial would tell more."""

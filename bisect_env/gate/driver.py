@@ -6,7 +6,6 @@ finds what there is and goes on; nothing is counted twice.
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Sequence
 
@@ -14,7 +13,6 @@ from bisect_env import __version__
 from bisect_env.engine.recall import HOST
 from bisect_env.engine.state import CellState
 from bisect_env.engine.sweeping import sweep
-from bisect_env.engine.trialing import devices_wanted
 from bisect_env.engine.turn import turn
 from bisect_env.environments.records import Lock, Unavailable
 from bisect_env.gate import deciding, environment, kept, offering
@@ -27,7 +25,7 @@ from bisect_env.gate.sides import NAMES, cells
 from bisect_env.gate.specification import Gate
 from bisect_env.gate.turns import MATRIX, Place
 from bisect_env.store.trials import StoredTrial
-from bisect_env.trials import gpu, reproducers
+from bisect_env.trials import reproducers
 
 
 class Run:
@@ -77,9 +75,10 @@ class Run:
             KeyboardInterrupt: it was stopped; likewise. After either :meth:`result` gives what is known.
         """
         place = self._place
-        root = place.settings.root
+        settings, root = place.settings, place.settings.root
         with turn(root, f"a gate of {self._gate.asked.bad.origin}", place.stop, place.reporter.note):
             sweep(place.store)
+            settings.executor.take_in(settings, place.store, place.reporter.note, place.stop)
             self._prepared.resolve(self._fresh)
             self._begin()
             try:
@@ -152,10 +151,11 @@ class Run:
         self._before = kept.spent(root, found.id)
 
     def _machine(self) -> Machine:
-        available = gpu.devices(self._place.settings.gpus)
-        used = available if any(devices_wanted(s.cell, len(available)) for s in self._sides) else ()
+        settings = self._place.settings
+        executor = settings.executor
+        used = max((executor.available(s.cell, settings.gpus).devices or () for s in self._sides), key=len)
         models, drivers = sorted(device.name for device in used), sorted({device.driver for device in used})
-        return Machine(socket.gethostname(), tuple(models), ", ".join(drivers))
+        return Machine(executor.host, tuple(models), ", ".join(drivers))
 
     # What came of it
 

@@ -46,6 +46,7 @@ class Measured:
         """Of the baseline, from earlier gates."""
         condition = gate.asked.condition_good
         self._rounds = int(condition.get("rounds", 0))
+        self._places = place.settings.executor.capacity(gate.asked.at_once)
         self._deadline, self._told = inf, False
         self.announcement: Announcement = needed(gate.rules)
         self.notes: list[str] = []
@@ -79,7 +80,7 @@ class Measured:
             rounds=self._rounds or 1,
             baseline_kept=len(self._earlier),
             baseline_rate=sum(beside) / len(beside) if beside else 0.0,
-            seconds_per_trial=pace.per_trial(known, gate.asked.at_once),
+            seconds_per_trial=pace.per_trial(known, self._places),
             seconds_per_pair=pace.per_pair(known) if self._rounds else 0.0,
             controls=2 * self._controls(known),
             before=before,
@@ -107,7 +108,7 @@ class Measured:
         turns = self._turns(run_id, self._controls(self._known()))
         turns.load()
         measured = sum(sample.record.seconds for state in self._sides for sample in state.samples)
-        before = max(0.0, time.monotonic() - began - measured / gate.asked.at_once)
+        before = max(0.0, time.monotonic() - began - measured / self._places)
         self.announce(before)
         if not all(state.samples for state in self._sides):
             turns.run(1, self._enough)

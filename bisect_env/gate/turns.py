@@ -216,7 +216,8 @@ class Turns:
     def _told(self, block: int, blocks: int) -> None:
         seen = [threaded(state.samples) for state in self._sides]
         wrong = [sum(bad(sample.record) for sample in side) for side in seen]
-        seconds = pace.per_trial([s for state in self._sides for s in state.samples], self._gate.asked.at_once)
+        places = self._place.settings.executor.capacity(self._gate.asked.at_once)
+        seconds = pace.per_trial([s for state in self._sides for s in state.samples], places)
         if seconds is not None:
             self._place.reporter.remaining(2 * seconds * (blocks - block))
         self._place.reporter.stands(block, blocks, (wrong[0], wrong[1]), (len(seen[0]), len(seen[1])))
