@@ -22,10 +22,11 @@ NEWBORN = 60.0
 
 
 @contextmanager
-def scratch() -> Iterator[Path]:
-    """An empty folder (but for the lock) in the system's temporary folder, removed at the end."""
-    _sweep(Path(tempfile.gettempdir()))
-    with tempfile.TemporaryDirectory(prefix=PREFIX) as name, (Path(name) / LOCK).open("w") as lock:
+def scratch(parent: Path | None = None) -> Iterator[Path]:
+    """An empty folder (but for the lock) in ``parent`` or the system's temporary folder, removed at the end."""
+    parent = Path(tempfile.gettempdir()) if parent is None else parent
+    _sweep(parent)
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=parent) as name, (Path(name) / LOCK).open("w") as lock:
         # Where the disk knows no locks, no other process gets one either, and nothing is swept.
         with suppress(OSError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -65,11 +65,15 @@ class Runs(Connection):
         controls: int = 0,
         solo: int | None = None,
         stop_early: bool = True,
+        run_id: str | None = None,
     ) -> str:
-        """Note that a run begins; gives its id. Credentials in URLs of ``argv`` are left out."""
+        """Note that a run begins; gives its id, which is ``run_id`` for a run that another store knows.
+
+        Credentials in URLs of ``argv`` are left out.
+        """
         pairs = versions.items() if isinstance(versions, Mapping) else versions
         run = StoredRun(
-            id=new_run_id(),
+            id=new_run_id() if run_id is None else run_id,
             matrix_name=matrix_name,
             matrix_path=str(matrix_path),
             argv=tuple(argv),
