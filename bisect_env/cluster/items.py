@@ -8,7 +8,7 @@ and dropped otherwise. So nothing is counted twice.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -84,8 +84,8 @@ class Items:
 
     def returned(self, job: str) -> None:
         """The job was never taken by Slurm: its items wait as before, which is no loss of theirs."""
-        for item in self._in(job):
-            item.state, item.job = State.WAITING, ""
+        for name in self.of(job):
+            self._items[name].state, self._items[name].job = State.WAITING, ""
 
     def result(self, item: str) -> bool:
         """A result of the item was seen, of whichever of its jobs. True: it is the one that is taken."""
@@ -95,21 +95,21 @@ class Items:
         found.state = State.DONE
         return True
 
-    def gone(self, job: str, why: str, node: str = "") -> tuple[GivenUp, ...]:
+    def gone(self, job: str, why: str, node: str = "", final: bool = False) -> tuple[GivenUp, ...]:
         """The job has ended, and no further result of it is expected; those of its items that are given up.
 
         Args:
             why: what every item of it is told.
             node: where it ran, to be avoided; empty when it never started.
+            final: no other job would do better.
         """
         given_up = []
-        for name, item in self._items.items():
-            if item.state is not State.SUBMITTED or item.job != job:
-                continue
+        for name in self.of(job):
+            item = self._items[name]
             item.losses.append(why)
             item.avoid |= {node} - {""}
             item.state, item.job = State.WAITING, ""
-            if len(item.losses) >= TRIES:
+            if final or len(item.losses) >= TRIES:
                 item.state = State.GIVEN_UP
                 given_up.append(GivenUp(name, tuple(item.losses)))
         return tuple(given_up)
@@ -129,5 +129,6 @@ class Items:
         """Items that stand there."""
         return sum(item.state is state for item in self._items.values())
 
-    def _in(self, job: str) -> Sequence[_Item]:
-        return [item for item in self._items.values() if item.state is State.SUBMITTED and item.job == job]
+    def of(self, job: str) -> tuple[str, ...]:
+        """The items whose present job it is."""
+        return tuple(n for n, item in self._items.items() if item.state is State.SUBMITTED and item.job == job)

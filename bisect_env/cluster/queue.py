@@ -77,7 +77,7 @@ def read(text: str) -> tuple[Seen, ...]:
     return tuple(found)
 
 
-def why(seen: Seen | None, limit: int | None) -> str:
+def why(seen: Seen | None, limit: int) -> str:
     """Why a job brought no result, in words.
 
     Args:
@@ -88,8 +88,7 @@ def why(seen: Seen | None, limit: int | None) -> str:
         return "the job is gone, and Slurm no longer says why"
     words = ENDS.get(seen.state, f"the job is {seen.state.lower()}")
     if seen.state == "TIMEOUT":
-        asked = f"of {limit} minutes" if limit is not None else "(the partition's default)"
-        words += f" {asked}: `time` gives it more, a smaller `batch` less to do"
+        words += f" of {limit} minutes: `time` gives it more, a smaller `batch` less to do"
     if seen.state == "OUT_OF_MEMORY":
         words += ": `memory` asks for more"
     where = f" on {seen.node}" if seen.node else ""

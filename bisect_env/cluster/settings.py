@@ -80,8 +80,11 @@ def _matching(pattern: re.Pattern[str], wanted: str) -> BeforeValidator:
 
 
 def _folder(value: Any) -> Any:
-    if isinstance(value, str) and value != SHARED and not PurePosixPath(value).is_absolute():
-        wanted = f"{SHARED} (in the project's folder), or an absolute path of a folder that each node has for itself"
+    if isinstance(value, str) and value != SHARED and not (value.startswith("$") or PurePosixPath(value).is_absolute()):
+        wanted = (
+            f"{SHARED} (in the project's folder), or a folder that each node has for itself: an absolute path, or one "
+            "that begins with a variable of the node ($SLURM_TMPDIR/environments)"
+        )
         raise _refused(shown(value), wanted)
     return value
 
@@ -124,14 +127,14 @@ class SlurmSettings(Section):
     """GPUs of a job, ``2`` or ``a100:2``; None: as many as its cells' condition ``gpus`` says, none on a CPU."""
     cpus: Annotated[int, Field(ge=1)] | None = None
     memory: Annotated[str | None, _matching(_MEMORY, "an amount of memory, 32G")] = None
-    time: Annotated[int, Field(ge=1), BeforeValidator(minutes)] | None = None
-    """Minutes of a job, with its build."""
+    time: Annotated[int, Field(ge=1), BeforeValidator(minutes)] = 60
+    """Minutes of a job, in which its environment is built, if need be, and its trials run."""
     jobs: Annotated[int, Field(ge=1)] = 8
     """Jobs in flight at most, waiting ones included."""
     batch: Annotated[int, Field(ge=1)] = 4
     """Trials of a job at most."""
     environments: Annotated[str, BeforeValidator(_folder)] = SHARED
-    """``shared``, or the absolute path of a folder of each node's own."""
+    """``shared``, or a folder of each node's own; ``$VARIABLES`` in it are the node's."""
     patience: Annotated[int, Field(ge=1), BeforeValidator(minutes)] = 24 * 60
     """Minutes that a job may wait to be started before it is given up."""
     extra: Annotated[tuple[tuple[str, str | None], ...], BeforeValidator(_extra)] = ()

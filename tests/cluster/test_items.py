@@ -58,13 +58,13 @@ class AnyOrder(RuleBasedStateMachine):
             self.taken[name] += taken
             self.ended[name] += taken
 
-    @rule(job=jobs, node=st.sampled_from(["", "n1", "n2"]))
-    def gone(self, job: str, node: str) -> None:
+    @rule(job=jobs, node=st.sampled_from(["", "n1", "n2"]), final=st.booleans())
+    def gone(self, job: str, node: str, final: bool) -> None:
         """Also told again of a job that is gone already."""
         lost = [n for n in self.contents.get(job, ()) if self.items.state(n) is State.SUBMITTED]
-        given_up = self.items.gone(job, f"{job} was lost", node)
+        given_up = self.items.gone(job, f"{job} was lost", node, final)
         for name in given_up:
-            assert len(name.losses) == TRIES
+            assert final or len(name.losses) == TRIES
             self.ended[name.item] += 1
         assert {each.item for each in given_up} <= set(lost)
 

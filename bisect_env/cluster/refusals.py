@@ -1,0 +1,100 @@
+"""What `sbatch` refuses, in plain words, and what to do about it: pure."""
+
+from __future__ import annotations
+
+from bisect_env.cluster.settings import SlurmSettings
+from bisect_env.errors import BadInput, BisectEnvError, InfrastructureError
+
+TOO_MANY = (
+    "AssocMaxSubmitJobLimit",
+    "AssocGrpSubmitJobsLimit",
+    "QOSMaxSubmitJob",
+    "QOSGrpSubmitJob",
+    "MaxSubmitJob",
+    "Job violates accounting/QOS policy",
+)
+"""The cluster takes no more jobs of the user's at present."""
+PASSING = (
+    "Unable to contact slurm controller",
+    "Socket timed out",
+    "Slurm temporarily unable to accept job",
+    "Slurm backup controller in standby mode",
+    "Connection refused",
+    "Connection timed out",
+    "Zero Bytes were transmitted",
+    "Resource temporarily unavailable",
+)
+"""Slurm does not answer now; the job may even have arrived."""
+NO_NODE = (
+    "Requested node configuration is not available",
+    "More processors requested than permitted",
+    "Node count specification invalid",
+    "Requested nodes are busy",
+    "Memory required by task is not available",
+)
+"""No node of the partition, apart from those that are excluded, has what the job asks for."""
+_KEYS = (
+    ("invalid partition", "partition", "a partition that `sinfo` lists"),
+    ("Invalid account", "account", "an account that you have in that partition: `sacctmgr show assoc user=$USER`"),
+    ("Invalid qos", "qos", "a QOS of that account: `sacctmgr show assoc user=$USER format=account,partition,qos`"),
+    ("Invalid feature", "constraint", "features that nodes have: `sinfo -o '%P %f'`"),
+    ("Invalid generic resource", "gpus", "GPUs that the partition has: `sinfo -o '%P %G'`; 0 for none"),
+    ("Requested time limit is invalid", "time", "minutes within the partition's limit: `sinfo -o '%P %l'`"),
+    ("time limit specification", "time", "minutes within the partition's limit: `sinfo -o '%P %l'`"),
+    ("Invalid memory", "memory", "memory that a node has: `sinfo -o '%P %m'` (in MB)"),
+    ("User's group not permitted", "partition", "a partition that you may use: `sinfo`"),
+    ("unrecognized option", "extra", "long names of sbatch's own parameters: `sbatch --help`"),
+    ("Invalid argument", "extra", "values that sbatch understands: `man sbatch`"),
+)
+
+
+def _has(text: str, words: tuple[str, ...]) -> bool:
+    return any(word.lower() in text.lower() for word in words)
+
+
+def too_many(text: str) -> bool:
+    """Whether fewer jobs, or the same ones later, may be taken."""
+    return _has(text, TOO_MANY)
+
+
+def passing(text: str) -> bool:
+    """Whether the same is to be asked again, once it is known that the first one did not arrive."""
+    return _has(text, PASSING)
+
+
+def no_node(text: str) -> bool:
+    """Whether no node is left for it."""
+    return _has(text, NO_NODE)
+
+
+def refusal(text: str, settings: SlurmSettings, partition: str | None) -> BisectEnvError:
+    """What is told of a refusal that waiting does not change.
+
+    Args:
+        text: what sbatch wrote.
+        settings: of which some key is refused.
+        partition: of the cells, which may be their condition's.
+    """
+    said = " ".join(text.replace("sbatch: error:", "").replace("Batch job submission failed:", "").split())
+    for words, key, wanted in _KEYS:
+        if words.lower() in text.lower():
+            value = partition if key == "partition" else getattr(settings, key)
+            told = "the cluster's default" if value in (None, ()) else f"{value!r}"
+            return BadInput("executor", f"slurm.{key}", f"{told}: Slurm refuses the job: {said}", wanted)
+    if no_node(text):
+        return BadInput(
+            "executor",
+            "slurm",
+            f"Slurm has no node for a job of {described(settings, partition)}: {said}",
+            "less of `gpus`, `cpus` or `memory`, another `constraint` or partition: "
+            "`sinfo -o '%P %D %c %m %G %f'` shows what there is",
+        )
+    return InfrastructureError(f"Slurm refuses the job: {said or 'sbatch failed without a word'}")
+
+
+def described(settings: SlurmSettings, partition: str | None) -> str:
+    """What a job asks for: ``partition gpu, gpus 1, memory 32G``."""
+    asked = {"partition": partition} | {
+        name: getattr(settings, name) for name in ("constraint", "gpus", "cpus", "memory", "time")
+    }
+    return ", ".join(f"{name} {value}" for name, value in asked.items() if value is not None) or "the defaults"

@@ -1,0 +1,343 @@
+"""The executor over Slurm: attempts, builds and rounds go to nodes as jobs, and their records come back into the store.
+
+As :class:`bisect_env.engine.executor.Executor` and :class:`~bisect_env.engine.executor.Slots` say. Everything runs in
+the caller's thread: between two looks it sleeps, and it ends its sleep when the bench's stop event is set.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
+
+from bisect_env.cluster import asking, pending
+from bisect_env.cluster.flight import QUICK, SLOW, Finished, Flight
+from bisect_env.cluster.job import Wanted as WantedOfJob
+from bisect_env.cluster.settings import SlurmSettings
+from bisect_env.cluster.submitting import Cluster
+from bisect_env.cluster.taking_in import take_in
+from bisect_env.engine import disk
+from bisect_env.engine.attempt import Attempt, Prepared
+from bisect_env.engine.executor import Available, Keep, Wanted
+from bisect_env.engine.grouping import Entrant, Session
+from bisect_env.engine.progress import Reporter
+from bisect_env.engine.trialing import Bench, prepared_cache
+from bisect_env.environments import building, manifest
+from bisect_env.environments.records import Environment, Lock, Unavailable
+from bisect_env.environments.uv import Uv
+from bisect_env.errors import InfrastructureError
+from bisect_env.matrix.cells import Cell, EnvironmentRequest, Limits
+from bisect_env.store.database import Store
+from bisect_env.trials.records import Outcome, TrialRecord
+from bisect_env.trials.runner import Stopped
+
+if TYPE_CHECKING:  # As in the engine's own executor.
+    from bisect_env.engine.settings import Settings
+
+Task = TypeVar("Task")
+Leave = Callable[[str], bool]
+"""Asked when a command is interrupted, with what is in flight in words: whether to leave that in Slurm's hands."""
+SLOWER = 1.5
+SAY = "Slurm: "
+
+
+def cancel_all(in_flight: str) -> bool:
+    """Leaves nothing running."""
+    return False
+
+
+class SlurmSlots(Generic[Task]):
+    """Room for as many attempts as jobs in flight hold. As :class:`~bisect_env.engine.executor.Slots`."""
+
+    def __init__(self, executor: Slurm, bench: Bench) -> None:
+        self._executor, self._bench = executor, bench
+        self._tasks: set[Task] = set()
+        self._units: dict[str, tuple[Task, Attempt]] = {}
+        self._inbox: deque[tuple[Task, TrialRecord]] = deque()
+
+    def __enter__(self) -> Self:
+        self._flight = self._executor.flight(self._bench.settings.root, self._bench.tell)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is not None:
+            self._bench.stop.set()
+        for finished in self._executor.ended(self._flight, error):
+            self._came(finished)
+        self._flight.clean()
+
+    @property
+    def free(self) -> bool:
+        """Whether there is room for a further task."""
+        return len(self._tasks) < self._executor.capacity(self._bench.matrix.at_once)
+
+    def start(self, task: Task, attempt: Attempt) -> None:
+        """Let an attempt wait for a job."""
+        self._tasks.add(task)
+        executor = self._executor
+        work = asking.attempt_work(self._bench, executor.settings, executor.known, attempt)
+        self._units[self._flight.add(work)] = task, attempt
+
+    def wait(self) -> tuple[Task, TrialRecord]:
+        """The next attempt that has ended."""
+        pause = QUICK
+        while not self._inbox:
+            for finished in self._flight.step():
+                self._came(finished)
+            if not self._inbox and self._bench.stop.wait(pause):
+                raise Stopped
+            pause = min(SLOW, pause * SLOWER)
+        return self._inbox.popleft()
+
+    def give_back(self, task: Task) -> None:
+        """There is room for another."""
+        self._tasks.discard(task)
+
+    def left(self) -> Iterator[tuple[Task, TrialRecord]]:
+        """What ended and was not waited for."""
+        while self._inbox:
+            yield self._inbox.popleft()
+
+    def _came(self, finished: Finished) -> None:
+        task, attempt = self._units.pop(finished.unit)
+        bench, slot = self._bench, attempt.slot
+        if finished.losses:
+            record = asking.given_up(bench, attempt, finished.losses)
+        else:
+            record = finished.results[0].sample.record
+        bench.store.put_trial(record, slot.cell.key, bench.run_id, slot.index, bench.reproducer.content_hash)
+        self._inbox.append((task, record))
+
+
+class Slurm:
+    """A cluster under Slurm.
+
+    Args:
+        settings: what jobs ask for.
+        leave: asked at an interruption; see :data:`Leave`.
+    """
+
+    def __init__(self, settings: SlurmSettings, leave: Leave = cancel_all) -> None:
+        self.settings, self._leave = settings, leave
+        self.known: dict[str, tuple[EnvironmentRequest, str]] = {}
+        """Of environments that were asked for."""
+        self._built: dict[str, Environment] = {}
+        self._flight: Flight | None = None
+
+    @property
+    def host(self) -> str:
+        """The cluster's part in which trials run."""
+        parts = [self.settings.partition, self.settings.constraint]
+        return " ".join(["slurm", *(part for part in parts if part)])
+
+    def capacity(self, at_once: int) -> int:
+        """Trials that the jobs in flight hold."""
+        return self.settings.jobs * self.settings.batch
+
+    @property
+    def builders(self) -> int:
+        """One job each."""
+        return self.settings.jobs
+
+    def available(self, cell: Cell, selection: str | None) -> Available:
+        """As many as a job asks for; which they are is known by the first record."""
+        gpus = asking.gpus_of(self.settings, cell)
+        return Available(0) if gpus is None else Available(int(gpus.rpartition(":")[2]), None)
+
+    def flight(self, root: Path, tell: Callable[[str], None]) -> Flight:
+        """What this command has in flight; one for all that it does.
+
+        Raises:
+            BadInput: this host has no Slurm, or there is no submitit.
+        """
+        if self._flight is None:
+            found = pending.new(root)
+            self._flight = Flight(self.settings, Cluster(self.settings, found.folder), found, tell)
+        self._flight.tell = lambda text: tell(f"{SAY}{text}")
+        return self._flight
+
+    def ended(self, flight: Flight, error: BaseException | None) -> list[Finished]:
+        """Whoever had work in flight is done with it, by an ``error`` or in peace: what had ended by then.
+
+        An interruption asks whether to leave the jobs; anything else cancels what is left of them.
+        """
+        if error is None:
+            return flight.settle()
+        if not flight.watch.jobs:
+            return flight.cancel()
+        if isinstance(error, KeyboardInterrupt) and self._leave(flight.described()):
+            found = flight.read()
+            flight.tell(flight.left_running())
+            self._flight = None
+            return found
+        flight.tell(f"cancelling {flight.described()}")
+        return flight.cancel()
+
+    # Environments
+
+    def build(
+        self,
+        wanted: Wanted,
+        settings: Settings,
+        store: Store,
+        uv: Uv,
+        reporter: Reporter,
+        stop: threading.Event,
+        limits: Limits,
+    ) -> dict[str, Environment | Unavailable]:
+        """One job each, unless it stands where this process can see it."""
+        self.known |= {address: (request, label) for address, (_, request, label) in wanted.items()}
+        ready: dict[str, Environment | Unavailable] = {}
+        bundle = settings.bundle
+        for address, (lock, request, label) in wanted.items():
+            standing = self.find(lock, settings)
+            if standing is not None and not self.changes(standing):
+                ready[address] = standing
+            elif bundle is not None and (lacking := bundle.lacking(request)) is not None:
+                ready[address] = lacking
+                reporter.built(label, lacking, 0.0)
+        missing = {address: each for address, each in wanted.items() if address not in ready}
+        if not missing:
+            return ready
+        if self.settings.node_folder is None:
+            disk.refuse_if_full(settings.root, [lock for lock, _, _ in missing.values()])
+        reporter.phase("build", len(missing))
+        flight = self.flight(settings.root, reporter.note)
+        units: dict[str, str] = {}
+        for address, (lock, request, label) in missing.items():
+            reporter.building(label, lock)
+            folder = None if bundle is None else bundle.folder
+            job = asking.build_work(self.settings, settings.root, WantedOfJob(lock, request, label), limits, folder)
+            units[flight.add(job)] = address
+
+        def came(finished: Finished) -> None:
+            address = units[finished.unit]
+            result, seconds = _built(finished)
+            ready[address] = result
+            if isinstance(result, Environment):
+                self._built[address] = result
+                store.put_environment(result, seconds)
+            reporter.built(missing[address][2], result, seconds)
+
+        self._wait_for(flight, units, stop, came)
+        return ready
+
+    def find(self, lock: Lock, settings: Settings) -> Environment | None:
+        """In the project's folder, or as a node has told of it."""
+        if self.settings.node_folder is None:
+            return building.find(lock.address, lock, settings.root)
+        return self._built.get(lock.address)
+
+    def changes(self, environment: Environment) -> tuple[str, ...]:
+        """By its manifest, where this process can see it; a node looks at its own before it is used."""
+        return tuple(manifest.verify(environment)) if self.settings.node_folder is None else ()
+
+    def prepared(self, bench: Bench, cell: Cell, environment: Environment) -> Prepared | None:
+        """In the project's folder, for the nodes that jobs of the cell ask for."""
+        settings = self.settings
+        kind = (asking.partition_of(settings, cell), settings.constraint, asking.gpus_of(settings, cell))
+        return prepared_cache(bench, cell, environment, [part for part in kind if part])
+
+    # Trials
+
+    def slots(self, bench: Bench, cells: Sequence[Cell]) -> SlurmSlots[Task]:
+        """Room in jobs."""
+        return SlurmSlots[Task](self, bench)
+
+    def rounds(self, bench: Bench, entrants: Sequence[Entrant], reporter: Reporter, keep: Keep) -> None:
+        """One job for those that are compared with each other."""
+        groups = asking.comparable(bench.matrix, self.settings, entrants)
+        if groups:
+            self._rounds(bench, [(group, None) for group in groups], reporter, keep)
+
+    def session(self, bench: Bench, session: Session, reporter: Reporter, keep: Keep) -> bool:
+        """One job."""
+        [finished] = self._rounds(bench, [(session.entrants, session)], reporter, keep)
+        if finished.losses:
+            raise InfrastructureError(f"the rounds in turn could not be timed: {asking.lost(finished.losses)}")
+        return finished.ended is None or finished.ended.fits
+
+    def _rounds(
+        self,
+        bench: Bench,
+        wanted: Sequence[tuple[Sequence[Entrant], Session | None]],
+        reporter: Reporter,
+        keep: Keep,
+    ) -> list[Finished]:
+        flight = self.flight(bench.settings.root, bench.tell)
+        units = {
+            flight.add(asking.rounds_work(bench, self.settings, self.known, entrants, session)): entrants
+            for entrants, session in wanted
+        }
+        found: list[Finished] = []
+
+        def came(finished: Finished) -> None:
+            found.append(finished)
+            cells = {entrant.cell.key: entrant.cell for entrant in units[finished.unit]}
+            for result in finished.results:
+                sample, cell = result.sample, cells[result.cell_key]
+                bench.store.put_trial(sample.record, cell.key, sample.run_id, sample.block, sample.record.reproducer)
+                keep(cell, sample)
+                reporter.trial_ended(cell, sample.record, _note(sample.record))
+            if finished.losses:
+                names = ", ".join(cell.id for cell in cells.values())
+                reporter.note(f"{names}: no rounds in turn: {asking.lost(finished.losses)}")
+            for note in finished.ended.notes if finished.ended else ():
+                reporter.note(note)
+
+        self._wait_for(flight, units, bench.stop, came)
+        return found
+
+    def _wait_for(
+        self, flight: Flight, units: Collection[str], stop: threading.Event, came: Callable[[Finished], None]
+    ) -> None:
+        """Until all of these units, which are all that is in flight, have come or something ends the wait."""
+        missing, pause = set(units), QUICK
+        error: BaseException | None = None
+        try:
+            while missing:
+                found = flight.step()
+                for finished in found:
+                    missing.discard(finished.unit)
+                    came(finished)
+                pause = QUICK if found else min(SLOW, pause * SLOWER)
+                if missing and stop.wait(pause):
+                    raise Stopped
+        except BaseException as raised:
+            error = raised
+            stop.set()
+            raise
+        finally:
+            for finished in self.ended(flight, error):
+                came(finished)
+            flight.clean()
+
+    # An earlier command's jobs
+
+    def unfinished(self, settings: Settings) -> bool:
+        """Whether jobs are written down that nobody has taken in."""
+        return bool(pending.left(settings.root))
+
+    def take_in(self, settings: Settings, store: Store, tell: Callable[[str], None], stop: threading.Event) -> int:
+        """Store what an earlier command's jobs come to, once they have all ended."""
+        return take_in(self.settings, settings.root, store, lambda text: tell(f"{SAY}{text}"), stop, self._leave)
+
+
+def _built(finished: Finished) -> tuple[Environment | Unavailable, float]:
+    """What a job says of its one environment, and the seconds that it took.
+
+    Raises:
+        InfrastructureError: no job came to an answer.
+    """
+    if finished.ended is None or not finished.ended.environments:
+        raise InfrastructureError(f"an environment could not be built: {asking.lost(finished.losses)}")
+    return finished.ended.environments[0], finished.ended.build_seconds
+
+
+def _note(record: TrialRecord) -> str:
+    if record.outcome is Outcome.INFRA:
+        return f"not used: {record.message}"
+    return f"{len(record.rounds)} rounds timed"

@@ -1,0 +1,93 @@
+"""What an interrupted command left in Slurm's hands: what its jobs come to is stored once, then they are forgotten."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from bisect_env.cluster import pending
+from bisect_env.cluster.asking import placed
+from bisect_env.cluster.flight import SLOW, Flight
+from bisect_env.cluster.job import ItemResult
+from bisect_env.cluster.settings import SlurmSettings
+from bisect_env.cluster.submitting import Cluster
+from bisect_env.store.database import Store
+from bisect_env.store.trials import StoredTrial
+from bisect_env.trials.records import TrialRecord
+from bisect_env.trials.runner import Stopped
+from bisect_env.verdicts.samples import counts
+
+POLL = 0.25
+"""Seconds between the first looks."""
+
+
+def take_in(
+    settings: SlurmSettings,
+    root: Path,
+    store: Store,
+    tell: Callable[[str], None],
+    stop: threading.Event,
+    leave: Callable[[str], bool],
+) -> int:
+    """Store what earlier commands' jobs come to, and wait for those that have not ended; how many records.
+
+    Args:
+        settings: of the cluster.
+        root: the project's folder.
+        store: its store.
+        tell: gets lines for whoever watches.
+        stop: ends the wait when set.
+        leave: asked when the wait is interrupted: whether to leave the jobs in Slurm's hands.
+
+    Raises:
+        Stopped: ``stop`` was set; what had ended is stored.
+        BadInput: this host has no Slurm.
+        InfrastructureError: a file of theirs cannot be read.
+    """
+    flights = [Flight(settings, Cluster(settings, left.folder), left, tell) for left in pending.left(root)]
+    stored = 0
+    for flight in flights:
+        tell(f"an earlier command was interrupted: {flight.described()} of it are taken in before anything is started")
+        try:
+            stored += _drained(flight, store, stop)
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and leave(flight.described()):
+                tell(flight.left_running())
+            else:
+                flight.cancel()
+                flight.clean()
+            raise
+    return stored
+
+
+def _drained(flight: Flight, store: Store, stop: threading.Event) -> int:
+    stored, pause = 0, POLL
+    flight.watch.look(now=True)
+    while flight.watch.jobs:
+        for over in flight.watch.over():
+            stored += sum(_stored(store, result, over.job.key) for result in over.results)
+            flight.forget(over.job)
+        flight.watch.look()
+        flight.progress()
+        if flight.watch.jobs and stop.wait(pause):
+            raise Stopped
+        pause = min(SLOW, pause * 1.5)
+    return stored
+
+
+def _stored(store: Store, result: ItemResult, job: str) -> bool:
+    """Store a record, unless it is there, or another one in its place was counted meanwhile."""
+    sample, record = placed(result.sample, job), result.sample.record
+    if store.trial(record.id) is not None:
+        return False
+    in_place = (s for s in store.trials_of_cell(result.cell_key) if _place(s) == _place(sample))
+    if counts(record) and any(counts(other.record) for other in in_place):
+        return False
+    store.put_trial(record, result.cell_key, sample.run_id, sample.block, record.reproducer)
+    return True
+
+
+def _place(sample: StoredTrial) -> tuple[str, str, str, str, int]:
+    record: TrialRecord = sample.record
+    return sample.run_id, record.environment, record.reproducer, record.side, sample.block
