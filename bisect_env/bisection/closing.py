@@ -17,7 +17,7 @@ from bisect_env.environments.metadata import MetadataSource
 from bisect_env.environments.places import VENV, environments_folder
 from bisect_env.environments.records import Lock
 from bisect_env.errors import InfrastructureError
-from bisect_env.matrix.cells import Cell
+from bisect_env.matrix.cells import ENGINE_KEYS, Cell
 from bisect_env.trials import reproducers
 from bisect_env.trials.isolation import CONDITION, EVENTS
 from bisect_env.trials.records import Side
@@ -82,7 +82,8 @@ def shipped_command(cell: Cell, words: Sequence[str]) -> str:
 
     Under a warm compile cache the trial that fills it comes first.
     """
-    options = [text for key, value in cell.condition.values if key != "cache" for text in (f"--{key}", str(value))]
+    asked = [(key, value) for key, value in cell.condition.values if key not in ENGINE_KEYS]
+    options = [text for key, value in asked for text in (f"--{key}", str(value))]
     if cell.condition.cache != WARM:
         return _with_settings(cell, dict.fromkeys(CACHES, "$(mktemp -d)"), [*words, *options])
     own = {name: f"$caches/{name.lower()}" for name in CACHES}

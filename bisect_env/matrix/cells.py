@@ -11,14 +11,17 @@ from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
+from bisect_env.matrix.executor import ExecutorChoice
 from bisect_env.matrix.urls import stripped
 
 Scalar = str | int | float | bool
 _TORCH = re.compile(r"torch(?![A-Za-z0-9._-])", re.IGNORECASE)
 """Beginning of a requirement of torch, and of no distribution whose name begins so."""
 
-THREAD_KEYS = ("threads", "pattern", "cache", "mitigation", "checkpointing", "device")
+THREAD_KEYS = ("threads", "pattern", "cache", "mitigation", "checkpointing", "device", "partition")
 """Condition keys with a meaning of their own; any other key is an option of the reproducer."""
+ENGINE_KEYS = ("cache", "partition")
+"""Condition keys that say how and where a trial is run: no reproducer has to know them as options."""
 
 
 def digest(value: object, length: int = 16) -> str:
@@ -32,8 +35,8 @@ class Condition:
     """How the trials of a cell run. Counts are never pooled over conditions.
 
     ``values`` holds every key in a fixed order: ``threads`` (worker threads on the threaded side), ``cache``
-    (``cold``, ``warm``, ``stale`` or a folder), ``device`` (``auto``, ``cpu``, ``cuda``) and the reproducer's own
-    options.
+    (``cold``, ``warm``, ``stale`` or a folder), ``device`` (``auto``, ``cpu``, ``cuda``), on a cluster that has
+    several ``partition``, and the reproducer's own options.
     """
 
     values: tuple[tuple[str, Scalar], ...]
@@ -61,6 +64,12 @@ class Condition:
     def device(self) -> str:
         """``auto``, ``cpu`` or ``cuda``."""
         return str(self.get("device", "auto"))
+
+    @property
+    def partition(self) -> str | None:
+        """The cluster's partition in which trials run; None: whichever the executor is set to."""
+        value = dict(self.values).get("partition")
+        return None if value is None else str(value)
 
     def as_dict(self) -> dict[str, Scalar]:
         """The values as the reproducer receives them."""
@@ -207,6 +216,8 @@ class Matrix:
     """What the expansion wants the user to know, for example which releases a range stood for."""
     left_out: tuple[Cell, ...] = ()
     """Cells that the command line left out: not measured, but one of them may have to fill a stale cache."""
+    executor: ExecutorChoice = field(default_factory=ExecutorChoice)
+    """Where the trials are to run, unless the command line says otherwise."""
 
     def reference_of(self, cell: Cell) -> Cell | None:
         """The reference cell for ``cell``'s condition, or None when the matrix names none."""

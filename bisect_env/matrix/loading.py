@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bisect_env.matrix import assembly, shipped
+from bisect_env.matrix import assembly, executor, shipped
 from bisect_env.matrix.cells import Cell, Matrix, Scalar
 from bisect_env.matrix.document import Document, Loc, read
 from bisect_env.matrix.expansion import Combined, combine
@@ -75,6 +75,7 @@ def load(path: Path, releases: ReleaseSource | None = None, *, reproducers: Path
         at_once=file.at_once,
         stop_early=file.stop_early,
         notes=tuple(levels.notes),
+        executor=executor.choice(file.executor),
     )
     _refuse_stale_alone(document, matrix)
     return matrix

@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from bisect_env.errors import BadInput
+from bisect_env.matrix import executor
 from bisect_env.matrix.document import Document, Loc
 from bisect_env.matrix.problems import Unfit, one_of, shown
 
@@ -79,6 +80,13 @@ def _pattern(value: Any) -> Any:
         except re.error as error:
             raise _custom(Unfit(f"{shown(value)}: {error}", "a regular expression of Python's re")) from None
     return value
+
+
+def _executor(value: Any) -> Any:
+    try:
+        return executor.written(value)
+    except Unfit as problem:
+        raise _custom(problem) from None
 
 
 _UNDERSCORED = ("as_of", "at_once", "slow_below", "stop_early")
@@ -171,6 +179,7 @@ class MatrixFile(Section):
     build_requirements: dict[str, Texts] = {}
     env: dict[str, str] = {}
     pass_env: Texts = []
+    executor: Annotated[dict[str, dict[str, Any]], BeforeValidator(_executor)] = {}
 
 
 def validate(document: Document) -> MatrixFile:

@@ -11,7 +11,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name, canonicalize_version
 
 from bisect_env.matrix import versions
-from bisect_env.matrix.cells import THREAD_KEYS, Scalar
+from bisect_env.matrix.cells import ENGINE_KEYS, THREAD_KEYS, Scalar
 from bisect_env.matrix.expansion import Level
 from bisect_env.matrix.options import Option
 from bisect_env.matrix.paths import existing, looks_like_path, looks_like_source, source_url
@@ -24,6 +24,7 @@ RESERVED = ("side", "seed")
 """The runner's own keys of a trial's condition."""
 CACHES = ("cold", "warm", "stale")
 """States of the compile cache at a trial's start that the program makes itself; any other is a folder."""
+_PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _PYTHON = re.compile(r"3\.\d{1,2}(\.\d{1,2})?t?")
 _TYPO = 0.91
@@ -94,7 +95,7 @@ class Vocabulary:
             raise Unfit(f"{shown(written)} is set by the runner for each trial", "the key left out")
         if self.options is None:
             return alike
-        known = {key.replace("-", "_"): key for key in (*self.options, "cache") if key not in RESERVED}
+        known = {key.replace("-", "_"): key for key in (*self.options, *ENGINE_KEYS) if key not in RESERVED}
         if alike not in known:
             raise Unfit(f"unknown key {shown(written)} for {self.reproducer}", one_of(known.values(), written))
         return known[alike]
@@ -133,6 +134,8 @@ class Vocabulary:
             raise Unfit(f"{key} has no value", "a value, or the key left out")
         if key == "cache":
             return self._cache(text)
+        if key == "partition":
+            return _partition(text)
         if self.options is not None:
             return self.options[key].value(text)
         if key == "threads" and not re.fullmatch(r"[1-9]\d*", text):
@@ -161,6 +164,14 @@ class Vocabulary:
             raise Unfit(f"the range {shown(text)}", "one version here; ranges are for the levels of an axis")
         version = versions.parse_version(text)
         return Level(text, canonicalize_version(version), f"{name}=={version}")
+
+
+def _partition(text: str) -> str:
+    """One partition: trials of a cell in several would be trials on several kinds of GPU."""
+    if not _PARTITION.fullmatch(text):
+        wanted = "the name of one partition, as sinfo lists it; a list of them makes each a level of its own"
+        raise Unfit(f"partition is {shown(text)}", wanted)
+    return text
 
 
 def _plain(text: str) -> Scalar:
