@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ from bisect_env.report import show
 from bisect_env.store.cells import Match
 from bisect_env.store.database import Store
 from bisect_env.store.trials import StoredTrial
+from bisect_env.verdicts import hardware
 from bisect_env.verdicts.verdict import judge, without_environment
 
 MOST = 20
@@ -66,24 +68,31 @@ def _text(store: Store, match: Match) -> str:
 
 
 def _cell(store: Store, key: str) -> str:
-    """The cell judged by itself, on the trials that a run would count: without its matrix there is no reference."""
+    """The cell judged by itself, without its matrix's reference: on the trials that a further run would count.
+
+    Those are of its lock, of the reproducer that it was measured with last, and of what the last run measured it on.
+    """
     cell = store.cells(key)[0].cell
     lock = store.lock(cell.request.key)
     if isinstance(lock, Unavailable):
         return show.cell(Result(cell, without_environment(lock), None, ()))
     every = store.trials_of_cell(key)
-    samples = _counted(store, key, lock, every)
+    stored = _stored(store, key, lock, every)
+    measured_on = hardware.most(sample for sample in stored if sample.run_id == stored[-1].run_id)
+    samples, others = hardware.apart(stored, measured_on)
     failed = store.unavailable(key, lock.address if lock else None)
     run = store.run(samples[-1].run_id) if samples else None
-    verdict = without_environment(failed) if failed else judge(samples, design_of(run, samples))
+    if failed:
+        verdict = without_environment(failed)
+    else:
+        verdict = judge(samples, design_of(run, samples))
+        verdict = replace(verdict, marks=(*verdict.marks, *hardware.marks(measured_on, others)))
     environment = store.environment(lock.address) if lock else None
     return show.cell(Result(cell, verdict, lock, samples), environment, earlier=len(every) - len(samples))
 
 
-def _counted(store: Store, key: str, lock: Lock | None, every: Sequence[StoredTrial]) -> tuple[StoredTrial, ...]:
-    """Of a cell's trials those of its lock, and of the reproducer and the devices that it was measured with last."""
+def _stored(store: Store, key: str, lock: Lock | None, every: Sequence[StoredTrial]) -> list[StoredTrial]:
+    """Of a cell's trials those of its lock, and of the reproducer that it was measured with last."""
     if lock is None or not every:
-        return ()
-    last = every[-1].record
-    devices = frozenset(device.name for device in last.devices)
-    return tuple(store.trials(key, lock.address, last.reproducer, devices))
+        return []
+    return store.trials(key, lock.address, every[-1].record.reproducer)

@@ -8,6 +8,7 @@ from pathlib import Path
 from bisect_env.engine.plan import Slot
 from bisect_env.environments.records import Environment
 from bisect_env.trials.records import Side
+from bisect_env.verdicts.hardware import Hardware
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,9 @@ class Attempt:
     """Whether no other trial is to be on its GPUs."""
     prepared: Prepared | None = None
     """What its compile cache starts from, when it is there; None: from nothing, or from the user's own folder."""
+
+    hardware: Hardware | None = None
+    """What the cell is measured on: wherever there is a choice, the attempt runs on that; None: on anything."""
 
     @property
     def warms_up(self) -> bool:

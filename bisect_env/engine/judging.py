@@ -10,6 +10,7 @@ from bisect_env.engine.state import CellState
 from bisect_env.environments.records import Lock
 from bisect_env.matrix.cells import Condition, Matrix
 from bisect_env.store.trials import StoredTrial
+from bisect_env.verdicts.hardware import belongs, marks
 from bisect_env.verdicts.looks import Design
 from bisect_env.verdicts.records import Headline, Verdict
 from bisect_env.verdicts.verdict import judge, without_environment
@@ -48,22 +49,31 @@ def verdict(state: CellState, states: Sequence[CellState], matrix: Matrix, desig
     if found.headline is Headline.BROKEN and not protocol:
         # The usual cause with a command of the user's own, and nothing in its trials can tell.
         found = replace(found, marks=(*found.marks, CONTROLS))
-    return found
+    return replace(found, marks=(*found.marks, *marks(state.hardware, state.elsewhere)))
 
 
 def result(state: CellState, found: Verdict) -> Result:
     """The cell's line in every report."""
-    return Result(state.cell, found, state.lock if isinstance(state.lock, Lock) else None, tuple(state.samples))
+    lock = state.lock if isinstance(state.lock, Lock) else None
+    return Result(state.cell, found, lock, tuple(state.samples), tuple(state.elsewhere))
 
 
 def _reference(state: CellState, states: Sequence[CellState], matrix: Matrix) -> Sequence[StoredTrial] | None:
-    """The reference cell's trials that ran interleaved with this cell's: same run and same block."""
+    """The reference cell's trials that ran interleaved with this cell's, on the same GPU model and driver.
+
+    Interleaved are those of the same run and block. The reference itself may be measured on something else: its trials
+    beside this cell's are then compared all the same.
+    """
     cell = matrix.reference_of(state.cell)
     if cell is None or cell == state.cell:
         return None
     places = {(sample.run_id, sample.block) for sample in state.samples}
     reference = next(other for other in states if other.cell == cell)
-    return [sample for sample in reference.samples if (sample.run_id, sample.block) in places]
+    return [
+        sample
+        for sample in (*reference.samples, *reference.elsewhere)
+        if (sample.run_id, sample.block) in places and belongs(sample.record, state.hardware)
+    ]
 
 
 def _warmed(state: CellState, states: Sequence[CellState]) -> Sequence[StoredTrial] | None:
@@ -71,4 +81,7 @@ def _warmed(state: CellState, states: Sequence[CellState]) -> Sequence[StoredTri
     cell = state.cell
     condition = Condition.of({**cell.condition.as_dict(), "cache": "warm"})
     twin = replace(cell, condition=condition)
-    return next((other.samples for other in states if other.cell.key == twin.key != cell.key), None)
+    found = next((other for other in states if other.cell.key == twin.key != cell.key), None)
+    if found is None:
+        return None
+    return [s for s in (*found.samples, *found.elsewhere) if belongs(s.record, state.hardware)]

@@ -16,6 +16,7 @@ from bisect_env.errors import InfrastructureError
 from bisect_env.matrix.cells import Cell
 from bisect_env.store.trials import StoredTrial
 from bisect_env.trials.records import Outcome, Side, TrialRecord
+from bisect_env.verdicts.hardware import why_not
 from bisect_env.verdicts.looks import Design, finished
 from bisect_env.verdicts.records import Verdict
 
@@ -34,6 +35,10 @@ class _Running:
     attempt: int = 1
     by_itself: bool = False
     """Whether no other trial is to be on its GPUs: beside others it ran out of memory."""
+    elsewhere: int = 0
+    """Attempts that ran on something else than what the cell is measured on."""
+    misplaced: bool = False
+    """Whether the last one was one of these."""
     warming: bool = False
     """What runs now is not the trial itself but the warm-up before it."""
 
@@ -66,6 +71,8 @@ class Measuring:
         self._by_key = {state.cell.key: state for state in states}
         self._chooser = Chooser(design, bench.settings.seed)
         self._running: list[_Running] = []
+        self._not_to_be_had: set[str] = set()
+        """Keys of cells whose hardware no attempt got any more: nothing further of them is tried."""
         self._due = [state for state in states if self._finished(state) and wants_profile(state)]
         """Finished cells whose trial under the profiler comes next."""
         executor = bench.settings.executor
@@ -112,9 +119,13 @@ class Measuring:
         return self._chooser.next(cells, counted, self._waiting())
 
     def _waiting(self) -> list[Cell]:
-        """Cells whose compile cache is just being prepared."""
+        """Cells whose compile cache is just being prepared, and those that cannot be measured any further."""
         under_way = {self._caches[running.slot.cell.key] for running in self._running if running.warming}
-        return [state.cell for state in self._states if self._caches.get(state.cell.key) in under_way]
+        return [
+            state.cell
+            for state in self._states
+            if self._caches.get(state.cell.key) in under_way or state.cell.key in self._not_to_be_had
+        ]
 
     def _begin(self, slot: Slot) -> None:
         state = self._by_key[slot.cell.key]
@@ -135,18 +146,19 @@ class Measuring:
 
     def _attempt(self, running: _Running) -> Attempt:
         slot, state, limits = running.slot, running.state, self._bench.matrix.limits
-        prepared, alone = self._caches.get(slot.cell.key), running.by_itself
+        prepared, alone, judged = self._caches.get(slot.cell.key), running.by_itself, state.hardware
         if running.warming:
             filler, slot = _built(state.source or state), Slot(slot.cell, Side.WARMUP, 0)
-            return Attempt(slot, filler, limits.first_silence, by_itself=alone, prepared=prepared)
+            return Attempt(slot, filler, limits.first_silence, by_itself=alone, prepared=prepared, hardware=judged)
         environment = _built(state)
         if slot.side is Side.PROFILE:
-            return Attempt(slot, environment, limits.first_silence, by_itself=alone, prepared=prepared)
+            first = limits.first_silence
+            return Attempt(slot, environment, first, by_itself=alone, prepared=prepared, hardware=judged)
         silences = [r.longest_silence for r in state.records if r.side is Side.SERIAL and r.outcome in ENDED]
         silence = silence_limit(limits.silence, limits.first_silence, silences, tripled=state.hung)
         # On a GPU that is always throttled the last attempt counts: its figures say so.
         last = running.attempt == RETRIES
-        return Attempt(slot, environment, silence, state.hung, last, running.only_repeat, alone, prepared)
+        return Attempt(slot, environment, silence, state.hung, last, running.only_repeat, alone, prepared, judged)
 
     def _went(self, running: _Running, record: TrialRecord) -> None:
         """Keep what came of an attempt, and go on with the slot or give it back.
@@ -154,7 +166,7 @@ class Measuring:
         Raises:
             InfrastructureError: it never came to a result, or trying again cannot help.
         """
-        self._keep(running, record)
+        running.misplaced = not self._keep(running, record)
         self._reporter.trial_ended(running.slot.cell, record, _note(running, record))
         if self._goes_on(running, record):
             self._start(running)
@@ -162,23 +174,40 @@ class Measuring:
         self._running.remove(running)
         self._slots.give_back(running)
         state = running.state
-        if any(other.state is state for other in self._running) or not self._finished(state):
+        if any(other.state is state for other in self._running):
+            return
+        if state.cell.key in self._not_to_be_had:
+            self._reporter.note(
+                f"{state.cell.id}: not measured any further in this run: {RETRIES} attempts at a trial ran on something"
+                f" else than its trials are of, {state.hardware}"
+            )
+            return
+        if not self._finished(state):
             return
         if self._wants_profile(state):
             self._due.append(state)
         else:
             self._reporter.cell_finished(state.cell, self._verdict(state))
 
-    def _keep(self, running: _Running, record: TrialRecord) -> None:
-        state = running.state
-        state.samples.append(StoredTrial(record, 0 if running.warming else running.slot.index, self._bench.run_id))
+    def _keep(self, running: _Running, record: TrialRecord) -> bool:
+        """Add the trial to its cell's; False where it ran on something else than they did, which says nothing more."""
+        state, index = running.state, 0 if running.warming else running.slot.index
+        own = state.keep(StoredTrial(record, index, self._bench.run_id))
+        if not (own or running.warming or record.outcome is Outcome.INFRA):
+            return False
         if running.warming and record.outcome not in (Outcome.CLEAN, Outcome.INFRA):
             self._cannot_warm.add(self._caches[state.cell.key])
         if record.side in COUNTED and record.hang_kind and (record.outcome is Outcome.INFRA or record.undecided):
             state.hung = True
+        return True
 
     def _goes_on(self, running: _Running, record: TrialRecord) -> bool:
         """Whether the slot needs another attempt."""
+        if running.misplaced:
+            running.elsewhere += 1
+            if running.elsewhere >= RETRIES:
+                self._not_to_be_had.add(running.slot.cell.key)
+            return running.slot.cell.key not in self._not_to_be_had
         crowded = record.outcome is Outcome.INFRA and record.message == BESIDE_OTHERS
         running.by_itself |= crowded
         if running.slot.side is Side.PROFILE:
@@ -222,6 +251,8 @@ def _repeat_to_decide(state: CellState, slot: Slot) -> int | None:
 
 def _note(running: _Running, record: TrialRecord) -> str:
     """Why the trial is not counted; empty for one that is."""
+    if running.misplaced and running.state.hardware is not None:
+        return f"not counted: {why_not(record, running.state.hardware)}"
     if running.warming:
         return "not counted: it fills the compile cache"
     if record.side is Side.PROFILE:

@@ -1,7 +1,7 @@
 """What became of a matrix over its runs, from the store alone: each cell as it stood at the end of each run.
 
-A verdict after a run rests on the trials that counted then: of that run's environment, reproducer and GPU models,
-those of earlier runs included, but none that a run with ``--fresh`` had put aside by then.
+A verdict after a run rests on the trials that counted then: of that run's environment, reproducer, GPU model and
+driver, those of earlier runs included, but none that a run with ``--fresh`` had put aside by then.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from bisect_env.store.database import Store
 from bisect_env.store.runs import StoredRun
 from bisect_env.store.trials import StoredTrial
 from bisect_env.trials.records import Outcome, Side
+from bisect_env.verdicts.hardware import belongs, most
 from bisect_env.verdicts.looks import Design
 from bisect_env.verdicts.records import Verdict
 from bisect_env.verdicts.verdict import judge, without_environment
@@ -110,14 +111,16 @@ def _moments(store: Store, cell: Cell, runs: Sequence[StoredRun], fresh: Sequenc
         if not said:
             continue
         last = said[-1].record
+        kind = (last.environment, last.reproducer)
+        judged = most(sample for sample in said if (sample.record.environment, sample.record.reproducer) == kind)
         until = max(sample.record.started for sample in own)
         # Put aside by the first fresh run after it; before that one, it counted.
         begun = max((start for start in fresh if start <= last.started), default=0.0)
         samples = tuple(
             sample
             for sample in every
-            if (sample.record.environment, sample.record.reproducer) == (last.environment, last.reproducer)
-            and {device.name for device in sample.record.devices} == {device.name for device in last.devices}
+            if (sample.record.environment, sample.record.reproducer) == kind
+            and belongs(sample.record, judged)
             and sample.record.started <= until
             and (sample.record.id in counting or sample.record.started >= begun)
         )

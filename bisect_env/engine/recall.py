@@ -1,13 +1,12 @@
 """What a store holds of a matrix, wherever it was measured: nothing is resolved, built or run, and nothing written.
 
 Neither this host's interpreters and GPUs nor its copy of the reproducer decide which trials are taken: of each cell
-those of its lock, of the reproducer that was measured last, and of one set of GPU models. What else that leaves out, or
-puts together, is a mark of the cell.
+those of its lock, of the reproducer that was measured last, and of one GPU model and driver. What else that leaves out,
+or puts together, is a mark of the cell.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,8 +21,7 @@ from bisect_env.matrix.cells import Cell, IndexChoice, Matrix
 from bisect_env.matrix.versions import Release
 from bisect_env.store.database import Store
 from bisect_env.store.runs import StoredRun
-from bisect_env.store.trials import StoredTrial
-from bisect_env.trials.records import Outcome, Reproducer
+from bisect_env.trials.records import Reproducer
 
 HOST = "host"
 """Name in :attr:`StoredRun.versions` of the host's name."""
@@ -94,34 +92,6 @@ def runs_of(results: Sequence[Result], store: Store) -> tuple[StoredRun, ...]:
     return tuple(sorted((run for run in store.runs() if run.id in used), key=lambda run: run.started))
 
 
-def choose(samples: Sequence[StoredTrial]) -> tuple[tuple[StoredTrial, ...], tuple[str, ...]]:
-    """Of trials of one cell those on one set of GPU models: the set with the most, of several the latest.
-
-    Returns:
-        These, and a mark for each other set.
-    """
-    groups: defaultdict[frozenset[str], list[StoredTrial]] = defaultdict(list)
-    for sample in samples:
-        groups[frozenset(device.name for device in sample.record.devices)].append(sample)
-    if not groups:
-        return (), ()
-    chosen = max(groups, key=lambda models: (_said_something(groups[models]), groups[models][-1].record.started))
-    marks = tuple(
-        f"{len(others)} trials on {_models(models)} are there too, and not pooled with those on {_models(chosen)}"
-        for models, others in groups.items()
-        if models != chosen and _said_something(others)
-    )
-    return tuple(groups[chosen]), marks
-
-
-def _said_something(samples: Sequence[StoredTrial]) -> int:
-    return sum(sample.record.outcome is not Outcome.INFRA for sample in samples)
-
-
-def _models(names: frozenset[str]) -> str:
-    return " and ".join(sorted(names)) or "no GPU"
-
-
 def _found(cell: Cell, store: Store, elsewhere: Mapping[Cell, Cell]) -> tuple[CellState, str]:
     """The cell with its lock, and the key under which the store has its trials."""
     own = cell
@@ -145,14 +115,14 @@ def _take(
     hashes = store.reproducers(key, state.address)
     if not hashes:
         return ()
-    samples, marks = choose(store.trials(key, state.address, hashes[0]))
-    state.samples = list(samples)
+    state.take(store.trials(key, state.address, hashes[0]))
+    marks = []
     if hashes[0] != reproducer.content_hash:
-        marks = (f"measured with another version of the reproducer ({hashes[0][:8]}) than is here", *marks)
-    hosts = {dict(runs[sample.run_id].versions).get(HOST, "") for sample in samples} - {""}
+        marks.append(f"measured with another version of the reproducer ({hashes[0][:8]}) than is here")
+    hosts = {dict(runs[sample.run_id].versions).get(HOST, "") for sample in state.samples} - {""}
     if len(hosts) > 1:
-        marks = (*marks, f"trials of {len(hosts)} hosts together: {', '.join(sorted(hosts))}")
-    return marks
+        marks.append(f"trials of {len(hosts)} hosts together: {', '.join(sorted(hosts))}")
+    return tuple(marks)
 
 
 def _elsewhere(store: Store) -> dict[Cell, Cell]:

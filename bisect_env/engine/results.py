@@ -18,3 +18,6 @@ class Result:
     verdict: Verdict
     lock: Lock | None
     samples: tuple[StoredTrial, ...]
+    """Its trials on one GPU model and driver."""
+    elsewhere: tuple[StoredTrial, ...] = ()
+    """Its trials on others, which are not counted."""

@@ -22,6 +22,7 @@ from bisect_env.matrix.cells import Cell, EnvironmentRequest, Matrix
 from bisect_env.store.database import Store
 from bisect_env.store.trials import StoredTrial
 from bisect_env.trials.records import Outcome, Reproducer, Side
+from bisect_env.verdicts.hardware import why_not
 from bisect_env.verdicts.looks import finished
 from bisect_env.verdicts.records import Headline, Verdict
 from bisect_env.verdicts.samples import counts
@@ -92,7 +93,8 @@ class Engine:
             if source is not None:
                 state.source = self._loaded(source, locks[source.request.key])
             if state.address is not None:
-                state.samples = self._stored(cell, state.address)
+                here = settings.executor.available(cell, settings.gpus).hardware
+                state.take(self.store.trials(cell.key, state.address, self.reproducer.content_hash), here)
                 state.hung = any(
                     r.hang_kind and r.outcome is not Outcome.FAILED and r.side is not Side.WITNESS
                     for r in state.records
@@ -105,10 +107,6 @@ class Engine:
         if state.address is not None:
             state.environment = self.store.unavailable(cell.key, state.address, retry_transient=True)
         return state
-
-    def _stored(self, cell: Cell, address: str) -> list[StoredTrial]:
-        models = self.settings.executor.available(cell, self.settings.gpus).models
-        return self.store.trials(cell.key, address, self.reproducer.content_hash, device_names=models)
 
     def _unfinished(self) -> list[CellState]:
         """Cells of which something is still to be measured."""
@@ -200,7 +198,9 @@ class Engine:
         ]
 
         def keep(cell: Cell, sample: StoredTrial) -> None:
-            by_key[cell.key].samples.append(sample)
+            state = by_key[cell.key]
+            if not state.keep(sample) and state.hardware is not None:
+                self.reporter.note(f"{cell.id}: rounds beside its own: {why_not(sample.record, state.hardware)}")
 
         executor.rounds(bench, entrants, self.reporter, keep)
 
