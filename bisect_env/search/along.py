@@ -6,12 +6,12 @@ other. A search is over when a group has the probability asked for, not a single
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bisect_env.search.change_points import ChangePoints
 from bisect_env.search.rates import Counts, Floats
 from bisect_env.search.records import Status
 
@@ -53,12 +53,16 @@ class Choice:
 
 
 def choose(
-    points: ChangePoints, askable: NDArray[np.bool_], build: Floats, trial: Floats, sizes: tuple[int, ...]
+    information: Callable[[int], Floats],
+    askable: NDArray[np.bool_],
+    build: Floats,
+    trial: Floats,
+    sizes: tuple[int, ...],
 ) -> Choice:
     """The position and the batch that tell most about the change per second.
 
     Args:
-        points: what is known.
+        information: nats that so many trials at each position are expected to tell: (..., n + 1).
         askable: whether positions 0..n may be asked: (..., n + 1).
         build: seconds that a batch at each position costs before its first trial: (..., n + 1).
         trial: seconds a trial: (...).
@@ -68,7 +72,7 @@ def choose(
     best: Choice | None = None
     highest = np.full(trial.shape, -np.inf)
     for size in sizes if build.any() else sizes[:1]:
-        told = np.where(askable, points.information(size), 0.0)
+        told = np.where(askable, information(size), 0.0)
         rate = told / (build + size * trial[..., None])
         position = rate.argmax(axis=-1)
         at = position[..., None]

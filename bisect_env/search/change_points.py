@@ -69,6 +69,13 @@ class ChangePoints:
             told += self._mixed(xlogy(bad, bad), xlogy(good, good), xlogy(same, same)) - xlogy(mixed, mixed)
         return np.maximum(told, 0.0)
 
+    def predictive(self, position: int, size: int) -> Floats:
+        """Probability of 0..size failures in so many trials at one position: (..., size + 1)."""
+        bad, good, same = (prior.predictive(*counts, size) for prior, counts in self._sides())
+        past = np.arange(1, self.weights.shape[-1]) <= position
+        one = np.einsum("...c,...cs->...s", self.weights[..., 1:], np.where(past[:, None], bad, good))
+        return np.asarray(one + self.weights[..., :1] * same[..., 0, :], dtype=np.float64)
+
     def _sides(self) -> tuple[tuple[RatePrior, tuple[Counts, Counts]], ...]:
         return ((BAD, self.bad), (GOOD, self.good), (EITHER, self.all))
 

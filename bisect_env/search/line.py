@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Literal
 
@@ -26,6 +26,8 @@ from bisect_env.search.segments import log_several_changes, worst_explained
 
 OTHERS = 8
 """A position of which so many trials ended by something else, and none counted, is not asked again."""
+DRAWS = 16
+"""Outcomes that are drawn for the batches in flight."""
 
 
 class Line:
@@ -89,23 +91,25 @@ class Line:
     def skip(self, position: int) -> None:
         """This position cannot be tested: it is never asked again, but can still be to blame."""
         self._askable[self._checked(position)] = False
+        self._asked = {key: batch for key, batch in self._asked.items() if batch.point != position}
         self._nothing_left = False
 
     def ask(self, busy: int = 0) -> Batch[int] | None:
         """The batch to run next; None when the search is over.
 
         Args:
-            busy: how many of the batches asked before still run. For the choice, an outcome is drawn for each.
+            busy: how many of the batches asked before still run. What a further one tells is what it is expected to
+                add to theirs.
         """
-        if self._status() in (Status.CONFIDENT, Status.MISFIT):
+        if self.status in (Status.CONFIDENT, Status.MISFIT):
             return None
         if float(most_probable(self._points.weights, self._askable)) >= self._confidence:
             # Only that there may be more than one change stands against the answer: that is what to ask about.
             position = self._doubtful()
             return None if position is None else self._batch(position, self._sizes[0])
-        choice = choose(
-            self._supposed(busy), self._askable, self._build_costs(), np.array(self._costs.trial), self._sizes
-        )
+        flying = self._flying(busy)
+        trial = np.array(self._costs.trial)
+        choice = choose(self._information(flying), self._askable, self._build_costs(flying), trial, self._sizes)
         if float(choice.information) < NEGLIGIBLE:
             self._nothing_left = not busy
             return None
@@ -133,7 +137,7 @@ class Line:
         """What is known by now: ``best`` is the shortest range that has the confidence, its probability is of one
         change or none.
         """
-        weights, standing = self._points.weights, self._status()
+        weights, standing = self._points.weights, self.status
         none = float(weights[0])
         best: tuple[int, ...] = ()
         if none < weights[1:].sum() and none < self._confidence:
@@ -180,25 +184,42 @@ class Line:
             others = log_several_changes(self._failures, self._passes, self._prior)
             self._several = several(others, float(self._points.log_evidence))
 
-    def _status(self) -> Status:
+    @property
+    def status(self) -> Status:
+        """Where it stands, by what it was told."""
         probability = float(most_probable(self._points.weights, self._askable))
         standing = status(probability, self._several, self._confidence)
         return Status.EXHAUSTED if standing is Status.SEARCHING and self._nothing_left else standing
 
-    def _supposed(self, busy: int) -> ChangePoints:
-        """What will be known once the batches in flight have ended, with outcomes drawn for them."""
-        points = self._points
-        failures, passes = self._failures.copy(), self._passes.copy()
-        for batch in list(self._asked.values())[-busy:] if busy else ():
-            random = np.random.default_rng([self._seed, batch.id])
-            failed = random.binomial(batch.size, min(float(points.failing()[batch.point]), 1.0))
-            failures[batch.point] += failed
-            passes[batch.point] += batch.size - failed
-            points = ChangePoints(failures, passes, self._prior)
-        return points
+    def _flying(self, busy: int) -> list[Batch[int]]:
+        return list(self._asked.values())[-busy:] if busy else []
 
-    def _build_costs(self) -> Floats:
-        return np.array([0.0 if built else self._costs.build(position) for position, built in enumerate(self._built)])
+    def _information(self, flying: Sequence[Batch[int]]) -> Callable[[int], Floats]:
+        """What so many trials at each position are expected to tell beyond the batches in flight, by their number.
+
+        The mean over joint outcomes of those, drawn one batch after the other: each has its share of the draws, so that
+        no rare one decides for all.
+        """
+        if not flying:
+            return self._points.information
+        failures, passes = (np.repeat(counts[None], DRAWS, axis=0) for counts in (self._failures, self._passes))
+        points = ChangePoints(failures, passes, self._prior)
+        for batch in flying:
+            random = np.random.default_rng([self._seed, batch.id])
+            shares = (random.permutation(DRAWS) + random.random(DRAWS)) / DRAWS
+            up_to = np.cumsum(points.predictive(batch.point, batch.size), axis=-1)
+            failed = (shares[:, None] * up_to[:, -1:] > up_to).sum(axis=-1)
+            failures[:, batch.point] += failed
+            passes[:, batch.point] += batch.size - failed
+            points = ChangePoints(failures, passes, self._prior)
+        return lambda size: points.information(size).mean(axis=0)
+
+    def _build_costs(self, flying: Sequence[Batch[int]]) -> Floats:
+        """Of each position. Builds side by side take no longer than one: they share its costs, and so do batches that
+        wait for one of them."""
+        beside = 1 + sum(not self._built[batch.point] for batch in flying)
+        costs = (0.0 if built else self._costs.build(position) for position, built in enumerate(self._built))
+        return np.array(list(costs)) / beside
 
     def _interval(self, prior: RatePrior, counts: tuple[Counts, Counts]) -> Interval:
         if not self._trials():

@@ -166,7 +166,7 @@ def simulate_line(
                 others = log_several_changes(state.failures[run], state.passes[run], own)
                 state.several[run] = several(others, float(one))
         build = np.where(state.asked[going], 0.0, world.build)
-        choice = choose(points, askable, build, np.full(len(going), world.trial), sizes)
+        choice = choose(points.information, askable, build, np.full(len(going), world.trial), sizes)
         kept = []
         for row, run in enumerate(going):
             standing = status(float(probable[row]), float(state.several[run]), confidence)

@@ -74,6 +74,7 @@ class Subsets:
     def forbid(self, point: Point) -> None:
         """This mix does not resolve: it is never asked, and mixes that share its likely conflict are avoided."""
         self._barred.add(point)
+        self._asked = {key: batch for key, batch in self._asked.items() if batch.point != point}
         self._unresolvable.forbid(self._row(point))
 
     def ask(self, busy: int = 0) -> Batch[Point] | None:
@@ -83,7 +84,7 @@ class Subsets:
             busy: how many of the batches asked before still run. For the choice, each is taken to show what it may
                 be expected to show.
         """
-        if self._status() in (Status.CONFIDENT, Status.MISFIT):
+        if self.status in (Status.CONFIDENT, Status.MISFIT):
             return None
         random = np.random.default_rng([self._seed, self._next, len(self._unresolvable)])
         prospects = self._prospects(busy, random)
@@ -137,7 +138,7 @@ class Subsets:
         weights = self._hypotheses.weights()
         order = np.argsort(-weights[:-1], kind="stable")
         answers = self._hypotheses.answers
-        status, fits = self._status(), 1 - self._misfit
+        status, fits = self.status, 1 - self._misfit
         best = self._best(weights, status)
         counted = [tally for tally in self._tallies.values() if tally.counted]
         return Result(
@@ -153,7 +154,9 @@ class Subsets:
             misfit=self._contradiction() if status is Status.MISFIT else "",
         )
 
-    def _status(self) -> Status:
+    @property
+    def status(self) -> Status:
+        """Where it stands, by what it was told."""
         if self._misfit >= self._confidence:
             return Status.MISFIT
         weights = self._hypotheses.weights()

@@ -182,3 +182,18 @@ def test_a_prior_alone_tells_nothing_apart() -> None:
     weights = np.array([0.02, 0.01, 0.04, 0.8, 0.04, 0.09])
     assert smallest_range(weights, 0.7) == (3, 3)
     assert smallest_range(weights, 0.7, prior) == (2, 4)
+
+
+@given(st.integers(1, 12), st.integers(0, 1000), st.integers(1, 6))
+@settings(max_examples=30, deadline=None)
+def test_what_a_batch_may_show_adds_up_and_agrees_with_one_trial(candidates: int, seed: int, size: int) -> None:
+    random = np.random.default_rng(seed)
+    failures, passes = random.integers(0, 5, (2, 3, candidates + 1))
+    points = ChangePoints(failures, passes)
+    for position in range(candidates + 1):
+        shares = points.predictive(position, size)
+        assert shares.shape == (3, size + 1)
+        assert shares.sum(axis=-1) == pytest.approx(1)
+        # The mean number of failures is that of so many single trials.
+        expected = shares @ np.arange(size + 1)
+        assert expected == pytest.approx(size * points.failing()[:, position])

@@ -235,3 +235,29 @@ def test_positions_are_checked() -> None:
         line.tell(Told(Batch(0, 4, 1), 1, 0))
     with pytest.raises(ValueError, match="no position -1"):
         line.skip(-1)
+
+
+def test_beside_others_a_batch_at_a_build_under_way_is_dear_and_builds_side_by_side_are_cheap() -> None:
+    alone, beside = Line(64, costs=Costs(1.0, 40.0)), Line(64, costs=Costs(1.0, 40.0))
+    first = alone.ask()
+    assert first is not None and beside.ask() == first
+    random = np.random.default_rng(0)
+    failed = int(random.binomial(first.size, 0.5))
+    alone.tell(Told(first, failed, first.size - failed))
+    round_of_eight = [batch for busy in range(1, 8) if (batch := beside.ask(busy)) is not None]
+    assert len({batch.point for batch in (first, *round_of_eight)}) >= 5
+    # Batches are small where their builds share the cost: all together they tell enough.
+    assert sum(batch.size for batch in round_of_eight) < 7 * first.size
+
+
+def test_what_is_skipped_while_in_flight_is_in_flight_no_more() -> None:
+    skipped, never = Line(16, seed=3), Line(16, seed=3)
+    for line in (skipped, never):
+        assert line.ask() is not None
+    second = skipped.ask(busy=1)
+    assert second is not None
+    for line in (skipped, never):
+        line.skip(second.point)
+    third, other = skipped.ask(busy=1), never.ask(busy=1)
+    assert third is not None and other is not None
+    assert (third.point, third.size) == (other.point, other.size)
