@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from bisect_env.inspection.bindings import Bound, Table, absolute, last_name, own_nodes, table_of
 
 
-def exported(tree: ast.Module) -> tuple[str, ...] | None:
-    """``__all__`` with its literal additions (``+=``, ``append``, ``extend``); None without one."""
+def exported(tree: ast.Module) -> tuple[tuple[str, ...] | None, bool]:
+    """``__all__`` with its literal additions (``+=``, ``append``, ``extend``), None without one; whether that is all."""
     names: list[str] | None = None
+    whole = True
     for node in own_nodes(tree):
         value: ast.expr | None = None
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and any(
@@ -21,7 +22,17 @@ def exported(tree: ast.Module) -> tuple[str, ...] | None:
             value = node.args[0] if node.args else None
         if value is not None:
             names = [*(names or []), *_strings(value)]
-    return None if names is None else tuple(dict.fromkeys(names))
+            whole = whole and _literal(value)
+    return None if names is None else tuple(dict.fromkeys(names)), whole
+
+
+def _literal(value: ast.expr) -> bool:
+    """Whether a value is strings that are written out, and nothing but them."""
+    if isinstance(value, ast.List | ast.Tuple | ast.Set):
+        return all(map(_literal, value.elts))
+    if isinstance(value, ast.BinOp):
+        return _literal(value.left) and _literal(value.right)
+    return (isinstance(value, ast.Constant) and isinstance(value.value, str)) or _is(value, "__all__")
 
 
 def lazy_names(tree: ast.Module, module: str, package: bool, table: Table) -> Mapping[str, tuple[tuple[str, str], ...]]:

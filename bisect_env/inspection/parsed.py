@@ -31,7 +31,9 @@ class Parsed:
     tree: ast.Module
     table: Table
     exported: tuple[str, ...] | None
-    """``__all__`` as far as it is literal; None without one."""
+    """``__all__`` as far as it is literal, with all names without underscore that are defined here where it is not
+    literal all through; None without one.
+    """
     lazy: Mapping[str, tuple[tuple[str, str], ...]]
     """Names that it hands out when asked: candidates of (absolute module, attribute)."""
     error: str = ""
@@ -101,9 +103,21 @@ def _parsed(same: _Same, module: str) -> Parsed | None:
         tree, error = ast.Module(body=[], type_ignores=[]), f"{type(problem).__name__}: {problem}"
         table = table_of(tree.body, module, source.package)
     # Both walk the tree once more: only where there is something to find.
-    public = exported(tree) if "__all__" in source.text else None
+    public, whole = exported(tree) if "__all__" in source.text else (None, True)
+    if public is not None and not whole:
+        public = tuple(dict.fromkeys((*public, *_defined(table))))
     lazy = lazy_names(tree, module, source.package, table) if _LAZY.search(source.text) else {}
     return Parsed(source, tree, table, public, lazy, error)
+
+
+_DEFINES = {Bound.FUNCTION, Bound.CLASS, Bound.VALUE}
+
+
+def _defined(table: Table) -> Iterator[str]:
+    """Names of functions, classes and values, without underscore."""
+    for name, bindings in table.names.items():
+        if not name.startswith("_") and any(one.bound in _DEFINES for one in bindings):
+            yield name
 
 
 @contextmanager

@@ -182,3 +182,20 @@ def test_a_module_that_python_does_not_parse_is_no_empty_one(text):
     found = resolve(Texts({"p": "from .m import *", "p.m": text, "p.n": "y = 1"}), "p.m")
     assert isinstance(found, Found) and found.error
     assert not resolve(Texts({"p.m": text, "p.n": "y = 1"}), "p.n.y").error
+
+
+@pytest.mark.parametrize(
+    ("listed", "there"),
+    [
+        ("['g'] + names()", True),
+        ("[*names(), 'g']", True),
+        ("names()", True),
+        ("[name for name in globals()]", True),
+        ("['g']", False),
+        ("['g'] + ['h']", False),
+        ("('g',)", False),
+    ],
+)
+def test_a_star_hides_nothing_that_a_list_made_at_run_time_may_have(listed, there):
+    found = resolve(Texts({"p": "from .a import *", "p.a": f"f = make()\ng = 1\n__all__ = {listed}"}), "p.f")
+    assert isinstance(found, Found) is there
