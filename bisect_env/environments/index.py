@@ -79,6 +79,9 @@ def default_index(environment: Mapping[str, str] | None = None) -> str:
 def bare(url: str) -> str:
     """An index URL without credentials and without uv's ``name=`` in front: fit for a message."""
     parts = urlsplit(unnamed(url))
+    if not parts.netloc and not url.startswith(("/", ".", "file:")):
+        # Its https:// was forgotten.
+        return without_credentials(url.rpartition("@")[2].rstrip("/")) or "a URL without a host"
     return without_credentials(urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])).rstrip("/"))
 
 

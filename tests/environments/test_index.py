@@ -176,3 +176,16 @@ def test_urls_in_messages() -> None:
 @pytest.mark.parametrize("url", ["https://me:s3cret@host/x?token=s3cret", "corp=https://s3cret@host/x?sig=s3cret"])
 def test_no_message_names_a_credential(url: str) -> None:
     assert bare(url).startswith("https://host/x?") and "s3cret" not in bare(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("bob:s3cret@host/simple/", "host/simple"),
+        ("corp=bob:s3cret@host:80/simple", "host:80/simple"),
+        ("a name bob:s3cret@", "a URL without a host"),
+        ("/srv/x@y/simple", "/srv/x@y/simple"),
+    ],
+)
+def test_a_url_whose_scheme_was_forgotten_shows_no_credential(url: str, shown: str) -> None:
+    assert bare(url) == shown
