@@ -94,6 +94,7 @@ class _Job:
         devices = gpu.devices(spec.gpus)
         driver = devices[0].driver if devices else None
         self.ended = replace(self.ended, devices=tuple(device.name for device in devices), driver=driver)
+        reproducer = self._reproducer() if cells else spec.reproducer
         with scratch(node.own_disk(self._environ)) as own, Store(own / "store.sqlite") as store:
             began = time.monotonic()
             try:
@@ -105,7 +106,7 @@ class _Job:
             store.start_run(spec.matrix.name, spec.matrix.path, (), spec.seed, {}, run_id=spec.run_id)
             began = time.monotonic()
             try:
-                self._measure(found, own, store)
+                self._measure(found, own, store, reproducer)
             finally:
                 self.ended = replace(self.ended, trial_seconds=time.monotonic() - began)
 
@@ -143,14 +144,14 @@ class _Job:
             raise _Failed(Trouble("node" if faults else "cell", f"{label}: {result.reason}: {result.message}"))
         return standing
 
-    def _measure(self, found: Mapping[str, Environment], own: Path, store: Store) -> None:
+    def _measure(self, found: Mapping[str, Environment], own: Path, store: Store, reproducer: Reproducer) -> None:
         spec = self._spec
         bench = Bench(
             spec.matrix,
             Settings(own, spec.seed, allow_busy=spec.allow_busy, gpus=spec.gpus),
             store,
             spec.run_id,
-            self._reproducer(),
+            reproducer,
             self._stop,
             self._report.note,
         )

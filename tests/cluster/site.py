@@ -40,6 +40,10 @@ if "fills" in condition:
     pathlib.Path(condition["fills"]).touch()
     while not pathlib.Path(condition["fills"] + ".full").exists():
         time.sleep(0.01)
+if "entry" in condition:
+    entry = pathlib.Path(os.environ["TORCHINDUCTOR_CACHE_DIR"], "entry")
+    print("warm" if entry.exists() else "cold")
+    entry.write_text("compiled")
 time.sleep(condition.get("seconds", 0))
 sys.exit(condition.get("status", 0))
 """

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from bisect_env.cluster import job
-from bisect_env.cluster.job import ItemResult
+from bisect_env.cluster.job import Item, ItemResult
+from bisect_env.engine.attempt import Prepared
 from bisect_env.environments.places import built
 from bisect_env.environments.records import Environment
-from bisect_env.trials.records import Outcome
+from bisect_env.trials.records import Outcome, Side
 from tests.cluster.site import Site
 
 
@@ -238,3 +239,16 @@ def test_variables_to_pass_on_and_nothing_else(site: Site) -> None:
     assert "'OTHER'" not in result.sample.record.output and "SLURM" not in result.sample.record.output
     for path in (site.root / "jobs").rglob("*.json"):
         assert "s3cret-value" not in path.read_text()
+
+
+def test_a_prepared_cache_lies_where_all_nodes_find_it(site: Site) -> None:
+    spec = site.spec([{"cache": "warm", "entry": True}])
+    prepared = Prepared(site.root / "caches" / "key", spec.wanted[0].lock.address)
+    attempt = replace(spec.items[0].attempt, prepared=prepared)
+    warm_up = replace(attempt, slot=replace(attempt.slot, side=Side.WARMUP))
+    site.do(replace(spec, items=(Item("warm-up", warm_up),)), "first")
+    assert (prepared.folder / "inductor" / "entry").is_file()
+    ended, _ = site.do(replace(spec, items=(Item("trial", attempt),)), "second")
+    outputs = [job.results(site.root / "jobs" / name) for name in ("first", "second")]
+    words = [result.sample.record.output.split()[-1] for found in outputs for result in found.values()]
+    assert ended.trouble is None and words == ["cold", "warm"]
