@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from bisect_env.inspection.configs import overrides
 from bisect_env.inspection.records import Held, NotFound, Scope, Sources, Use
 from bisect_env.inspection.uses import uses
 
@@ -19,10 +20,6 @@ TRACING = ("torch.fx._symbolic_trace", "is_fx_tracing")
 COMPILING = ("torch.compiler", "is_compiling")
 COMPILER = "torch._dynamo.convert_frame"
 """Module that runs dynamo's compiles."""
-CONFIG = ("torch.utils._config_module", "_ConfigEntry", "user_override")
-"""Module, class and attribute that hold what somebody set a value of dynamo's configuration to."""
-OWN_SCOPES = {"local": Scope.THREAD, "ContextVar": Scope.CONTEXT}
-"""What a holder of values is made by, and who then shares them."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +71,8 @@ def _flag(sources: Sources, module: str, function: str) -> Fact:
     found = uses(sources, f"{module}.{name}", TORCH, within=(module,))
     if isinstance(found.found, NotFound) or found.scope is Scope.ABSENT:
         return Fact(None, f"{module}.{name} is bound in a way that is not understood")
+    if found.scope is Scope.UNKNOWN:
+        return Fact(None, f"{module}.{name} holds what a call returns, of which it is not known who shares it")
     return Fact(found.scope, f"{module}.{name}")
 
 
@@ -101,32 +100,8 @@ def _setters(stores: Sequence[Use]) -> set[str]:
 
 
 def _config(sources: Sources) -> Fact:
-    module, name, attribute = CONFIG
-    tree = _parsed(sources, module)
-    if isinstance(tree, Fact):
-        return tree
-    classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name]
-    if not classes:
-        return Fact(None, f"{module} has no {name}")
-    held = [value for node in ast.walk(classes[0]) for value in _held(node, attribute)]
-    if not held:
-        return Fact(None, f"{module}.{name} has no {attribute}")
-    made = {_last(part.func) for value in held for part in ast.walk(value) if isinstance(part, ast.Call)}
-    scopes = [scope for maker, scope in OWN_SCOPES.items() if maker in made]
-    return Fact(scopes[0] if scopes else Scope.PROCESS, f"{module}.{name}.{attribute}")
-
-
-def _held(node: ast.AST, attribute: str) -> Iterator[ast.expr]:
-    """What the attribute is set to here; of a field without a value, nothing."""
-    if isinstance(node, ast.AnnAssign):
-        targets: list[ast.expr] = [node.target]
-        value = node.value
-    elif isinstance(node, ast.Assign):
-        targets, value = node.targets, node.value
-    else:
-        return
-    if value is not None and attribute in map(_last, targets):
-        yield value
+    found = overrides(sources)
+    return Fact(found.scope, found.why)
 
 
 def _told_by(tree: ast.Module, function: str) -> str | None:

@@ -210,6 +210,8 @@ class Scope(StrEnum):
     CONTEXT = "context"
     """A context variable: a new thread starts from the default."""
     ABSENT = "absent"
+    UNKNOWN = "unknown"
+    """The text does not tell: of a value that a function makes, of a module that is replaced while it is imported."""
 
 
 @dataclass(frozen=True)

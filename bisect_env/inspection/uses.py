@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from bisect_env.errors import BadInput
+from bisect_env.inspection.bindings import last_name
+from bisect_env.inspection.configs import is_config, overrides
 from bisect_env.inspection.lookup import Lookup
 from bisect_env.inspection.meanings import Class, Outside, Value
 from bisect_env.inspection.mentions import Mention, State, accessors, mentions
@@ -50,8 +52,9 @@ def uses(sources: Sources, dotted: str, distribution: str, within: Sequence[str]
         raise BadInput(
             "name", "", f"{dotted} is no module-level name", "a module's variable, such as package.module._flag"
         )
-    scope = _scope(lookup, place)
-    state = State(home, name, scope)
+    scope = _scope(lookup, place, tree)
+    # What changes an entry of a configuration are the ways to change its value, whoever shares that.
+    state = State(home, name, _of_value(lookup, place))
     helpers = accessors(tree, state)
     words = (name, *helpers)
     modules = [
@@ -74,18 +77,46 @@ def uses(sources: Sources, dotted: str, distribution: str, within: Sequence[str]
     return Uses(sources.label, place.found, scope, _sorted(stores), _sorted(reads), files)
 
 
-def _scope(lookup: Lookup, place: Located) -> Scope:
-    """Who shares what the name holds."""
+def _scope(lookup: Lookup, place: Located, tree: Parsed) -> Scope:
+    """Who shares what the name holds: the process only where nothing stands between the name and its value."""
+    if is_config(tree):
+        return overrides(lookup.sources).scope or Scope.UNKNOWN
+    if _replaced(tree):
+        return Scope.UNKNOWN
+    return _of_value(lookup, place)
+
+
+def _of_value(lookup: Lookup, place: Located) -> Scope:
+    """Who shares the value that a plain name of a module holds."""
     value = place.meanings[0] if place.meanings else None
-    if isinstance(value, Value) and isinstance(value.node, ast.Call):
-        for one in lookup.expanded(lookup.evaluate(value.node.func, value.scope)):
-            bases = lookup.classes.order(one) if isinstance(one, Class) else (one,)
-            names = {base.name for base in bases if isinstance(base, Outside)}
-            if names & _THREAD:
-                return Scope.THREAD
-            if names & _CONTEXT:
-                return Scope.CONTEXT
-    return Scope.PROCESS
+    if not isinstance(value, Value) or not isinstance(value.node, ast.Call):
+        return Scope.PROCESS
+    makers = lookup.expanded(lookup.evaluate(value.node.func, value.scope))
+    for one in makers:
+        bases = lookup.classes.order(one) if isinstance(one, Class) else (one,)
+        names = {base.name for base in bases if isinstance(base, Outside)}
+        if names & _THREAD:
+            return Scope.THREAD
+        if names & _CONTEXT:
+            return Scope.CONTEXT
+    known = any(isinstance(one, Class | Outside) for one in makers)
+    return Scope.PROCESS if known else Scope.UNKNOWN
+
+
+def _replaced(tree: Parsed) -> bool:
+    """Whether a module puts something else in its own place, or becomes of another class, while it is imported."""
+    stored = (
+        target
+        for node in tree.tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Subscript | ast.Attribute)
+    )
+    return any(
+        isinstance(part, ast.Subscript) and last_name(part.value) == "modules" and last_name(part.slice) == "__name__"
+        for target in stored
+        for part in ast.walk(target)
+    )
 
 
 def _all(lookup: Lookup, distribution: str, home: str) -> Iterator[str]:

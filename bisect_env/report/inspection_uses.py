@@ -12,10 +12,11 @@ from bisect_env.report.inspection_columns import by_place, listed
 from bisect_env.report.pieces import Grid, Part, Points, Section, Words
 
 SCOPES = {
-    Scope.PROCESS: "the whole process",
-    Scope.THREAD: "a thread of its own",
-    Scope.CONTEXT: "a context of its own (a new thread starts from the default)",
+    Scope.PROCESS: "shared by the whole process",
+    Scope.THREAD: "shared by a thread of its own",
+    Scope.CONTEXT: "shared by a context of its own (a new thread starts from the default)",
     Scope.ABSENT: "not there",
+    Scope.UNKNOWN: "the source does not tell who shares it",
 }
 """Who shares the value."""
 SETS, READS = "sets", "reads"
@@ -40,16 +41,14 @@ def _name(uses: Uses) -> str:
 def _of(name: str, every: Sequence[Uses], within: Sequence[str]) -> Section:
     labels = [uses.label for uses in every]
     scopes = [SCOPES[uses.scope] for uses in every]
-    shared = f"Shared by {scopes[0]}." if len(set(scopes)) == 1 else ""
+    shared = f"{scopes[0][0].upper()}{scopes[0][1:]}." if len(set(scopes)) == 1 else ""
     parts: list[Part] = [Words(shared)] if shared else []
     rows = _rows(every)
     if len(every) > 1 and rows:
         texts = [[_cell(verbs, at) for at in range(len(every))] for verbs in rows.values()]
         parts.append(Grid((Column("function", tuple(rows)), *by_place(labels, texts))))
         if not shared:
-            parts.append(
-                Points(tuple(f"{label}: shared by {scope}" for label, scope in zip(labels, scopes, strict=True)))
-            )
+            parts.append(Points(tuple(f"{label}: {scope}" for label, scope in zip(labels, scopes, strict=True))))
     lines = tuple(_lines(every))
     parts.append(Points(lines))
     if lines and len(every) > 1:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bisect_env.inspection.facts import CONFIG, Fact, facts
+from bisect_env.inspection.configs import CONFIG
+from bisect_env.inspection.facts import Fact, facts
 from bisect_env.inspection.records import Scope
 from tests.support.sources import Texts
 

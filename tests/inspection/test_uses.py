@@ -198,3 +198,55 @@ def test_what_is_not_there_and_what_is_no_variable():
 def test_form_feeds_end_no_line():
     told = found({"p.home": "\x0c\n_flag = False\n\x0c\ndef f():\n    global _flag\n    _flag = True\n"})
     assert [(use.line, use.text) for use in told.stores] == [(2, "_flag = False"), (6, "_flag = True")]
+
+
+ENTRY = """
+from contextvars import ContextVar
+class _ConfigEntry:
+    def __init__(self, name):
+        self.user_override = {holder}
+def install_config_module(module): ...
+"""
+CONFIG_MODULE = "torch.utils._config_module"
+
+
+@pytest.mark.parametrize(
+    ("install", "holder", "scope"),
+    [
+        ("from torch.utils._config_module import install_config_module", "ContextVar(name)", Scope.CONTEXT),
+        ("from torch.utils._config_module import install_config_module", "threading.local()", Scope.THREAD),
+        ("from torch.utils._config_module import install_config_module", "UNSET", Scope.PROCESS),
+        ("from torch.utils._config_module import install_config_module", None, Scope.UNKNOWN),
+        ("from ..utils._config_module import install_config_module as put", "ContextVar(name)", Scope.CONTEXT),
+        ("from torch.utils import _config_module as c", "ContextVar(name)", Scope.CONTEXT),
+    ],
+)
+def test_an_entry_of_a_configuration_is_shared_as_that_keeps_what_is_set(install, holder, scope):
+    called = "put" if " as put" in install else "c.install_config_module" if " as c" in install else install.split()[-1]
+    modules = {
+        "torch._dynamo.config": f"import sys\n{install}\nlimit = 8\nmodes = set()\n{called}(sys.modules[__name__])\n",
+        "torch.user": "from torch._dynamo import config\ndef f():\n    config.limit = 1\n    config.modes.add(1)\n",
+    }
+    if holder is not None:
+        modules[CONFIG_MODULE] = ENTRY.format(holder=holder)
+    told = uses(Texts(modules), "torch._dynamo.config.limit", "torch")
+    assert told.scope is scope
+    assert lines(told.stores) == ["torch._dynamo.config 3", "torch.user:f 3"]
+    assert lines(uses(Texts(modules), "torch._dynamo.config.modes", "torch").stores)[1:] == ["torch.user:f 4"]
+
+
+@pytest.mark.parametrize(
+    ("home", "scope"),
+    [
+        ("_flag = False", Scope.PROCESS),
+        ("_flag = dict()", Scope.PROCESS),
+        ("class C: ...\n_flag = C()", Scope.PROCESS),
+        ("from elsewhere import make\n_flag = make()", Scope.UNKNOWN),
+        ("import threading\ndef make():\n    return threading.local()\n_flag = make()", Scope.UNKNOWN),
+        ("import sys\n_flag = False\nsys.modules[__name__] = Other(__name__)", Scope.UNKNOWN),
+        ("import sys\n_flag = False\nsys.modules[__name__].__class__ = Other", Scope.UNKNOWN),
+        ("import sys\n_flag = False\nme = sys.modules[__name__]\nsys.modules['p.other'] = me", Scope.PROCESS),
+    ],
+)
+def test_the_process_shares_it_only_where_the_text_tells_so(home, scope):
+    assert found({"p.home": home}).scope is scope

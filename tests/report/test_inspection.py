@@ -218,6 +218,10 @@ def test_why_there_is_no_such_name(found: NotFound, said: str) -> None:
     assert report.missing(found) == said
 
 
+def test_who_shares_it_is_not_made_up() -> None:
+    assert "The source does not tell who shares it." in report.describe(one(uses=uses("2.13", Scope.UNKNOWN)), 100)
+
+
 def test_scopes_that_differ_are_told_of_each_place() -> None:
     every = (uses("2.11", Scope.PROCESS), uses("2.12", Scope.CONTEXT))
     places = tuple(Place(each.label, FOUND, uses=each) for each in every)
