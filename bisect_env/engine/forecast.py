@@ -6,6 +6,7 @@ import statistics
 from dataclasses import dataclass
 
 from bisect_env.engine import disk
+from bisect_env.engine.plan import COUNTED
 from bisect_env.engine.run import Engine
 from bisect_env.engine.state import CellState
 from bisect_env.environments.records import Lock, Unavailable
@@ -23,7 +24,10 @@ class Forecast:
     trials_left: int
     """At most; a racing cell stops earlier."""
     seconds_per_trial: float | None
-    """Median of the trials stored for it; None before the first."""
+    """Median of the stored trials of the sides that are to come; None before the first.
+
+    Those under a witness or a profiler take longer, those that time rounds as long as they are told to.
+    """
 
 
 def forecast(engine: Engine) -> tuple[tuple[Forecast, ...], int, int]:
@@ -38,7 +42,7 @@ def _of(engine: Engine, state: CellState) -> Forecast:
     assert state.lock is not None, "the engine is prepared"
     settings = engine.settings
     built = isinstance(state.lock, Lock) and settings.executor.find(state.lock, settings) is not None
-    seconds = [record.seconds for record in state.records]
+    seconds = [record.seconds for record in state.records if record.side in COUNTED]
     return Forecast(
         state.cell, state.lock, built, engine.trials_left(state), statistics.median(seconds) if seconds else None
     )

@@ -16,13 +16,14 @@ from bisect_env.bundles.records import MANIFEST, TOOL
 from bisect_env.bundles.resolving import Resolved
 from bisect_env.bundles.sources import Source
 from bisect_env.engine.disk import size
+from bisect_env.report.bisection_words import counted
 from bisect_env.report.progress import REASON
 from bisect_env.report.rows import cut
 
 WORDS = {
-    "resolve": ("Resolving", "environments to resolve"),
-    "fetch": ("Fetching", "wheels to fetch"),
-    "write": ("Writing", "parts to write"),
+    "resolve": ("Resolving", "environment", "to resolve"),
+    "fetch": ("Fetching", "wheel", "to fetch"),
+    "write": ("Writing", "part", "to write"),
 }
 LARGE = 50_000_000
 """Bytes of a wheel that has a line of its own."""
@@ -51,10 +52,10 @@ class LineReporter(Reporter):
 
     def phase(self, name: str, count: int, total_bytes: int) -> None:
         """Announce the phase and how much is ahead."""
-        verb, what = WORDS[name]
+        verb, what, to = WORDS[name]
         with self.lock:
             self.name, self.total, self.so_far, self.said = verb, total_bytes, 0, time.monotonic()
-        self.note(f"{verb}: {count} {what}" + (f", {size(total_bytes)}" if total_bytes else ""))
+        self.note(f"{verb}: {counted(count, what)} {to}" + (f", {size(total_bytes)}" if total_bytes else ""))
 
     def resolved(self, result: Resolved, seconds: float) -> None:
         """Say what was found, or why nothing was."""
@@ -96,8 +97,8 @@ class LiveReporter(LineReporter):
 
     def phase(self, name: str, count: int, total_bytes: int) -> None:
         """Restart the bar for the phase."""
-        verb, what = WORDS[name]
-        self.bar.reset(self.task, total=total_bytes or None, description=f"{verb} ({count} {what})")
+        verb, what, to = WORDS[name]
+        self.bar.reset(self.task, total=total_bytes or None, description=f"{verb} ({counted(count, what)} {to})")
 
     def arrived(self, count: int) -> None:
         """Advance the bar."""
