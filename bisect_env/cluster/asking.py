@@ -18,6 +18,7 @@ from bisect_env.matrix.cells import Cell, EnvironmentRequest, Limits, Matrix, Re
 from bisect_env.store.ids import new_trial_id
 from bisect_env.store.trials import StoredTrial
 from bisect_env.trials.records import Outcome, Reproducer, Side, TrialRecord
+from bisect_env.verdicts.hardware import Hardware, most
 
 Known = Mapping[str, tuple[EnvironmentRequest, str]]
 """By the address of an environment one of its requests and its label."""
@@ -33,6 +34,8 @@ class Group:
     """Address of an environment; of work that fills a job alone, something of its own."""
     partition: str | None
     gpus: str | None
+    hardware: Hardware | None = None
+    """What its cells are measured on: nodes that have something else are left out; None: any node will do."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,8 @@ def attempt_work(bench: Bench, settings: SlurmSettings, known: Known, attempt: A
         cells = {item.attempt.slot.cell.key: item.attempt.slot.cell for item in items}
         return replace(_common(bench, settings, name, tuple(cells.values())), wanted=(wanted,), items=items)
 
-    return Work(Group(lock.address, partition_of(settings, cell), gpus_of(settings, cell)), spec, attempt)
+    group = Group(lock.address, partition_of(settings, cell), gpus_of(settings, cell), attempt.hardware)
+    return Work(group, spec, attempt)
 
 
 def build_work(settings: SlurmSettings, root: Path, wanted: Wanted, limits: Limits, bundle: Path | None) -> Work:
@@ -102,23 +106,26 @@ def rounds_work(
         return replace(common, session=light)
 
     first = cells[0]
-    group = Group(f"rounds {new_trial_id()}", partition_of(settings, first), gpus_of(settings, first))
+    # The last one is compared with the first, which has its turns beside it wherever its own trials ran.
+    judged = most(entrants[-1].samples)
+    group = Group(f"rounds {new_trial_id()}", partition_of(settings, first), gpus_of(settings, first), judged)
     return Work(group, spec)
 
 
 def comparable(matrix: Matrix, settings: SlurmSettings, entrants: Sequence[Entrant]) -> tuple[tuple[Entrant, ...], ...]:
     """Entrants whose rounds belong on one node: those that need some, and what each of them is compared with.
 
-    Those in one group have the same baseline, and ask for the same partition and GPUs.
+    Those in one group have the same baseline, ask for the same partition and GPUs, and are measured on the same
+    hardware; the baseline itself may be measured on another.
     """
     by_key = {entrant.cell.key: entrant for entrant in entrants}
-    groups: dict[tuple[str, str | None, str | None], dict[str, Entrant]] = {}
+    groups: dict[tuple[str, str | None, str | None, Hardware | None], dict[str, Entrant]] = {}
     for entrant in entrants:
         cell = entrant.cell
         if not needs_rounds(cell, entrant.samples):
             continue
         baseline = baseline_of(matrix, cell) or cell
-        place = (baseline.key, partition_of(settings, cell), gpus_of(settings, cell))
+        place = (baseline.key, partition_of(settings, cell), gpus_of(settings, cell), most(entrant.samples))
         group = groups.setdefault(place, {})
         if baseline.key in by_key:
             group.setdefault(baseline.key, by_key[baseline.key])

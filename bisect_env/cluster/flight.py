@@ -16,12 +16,12 @@ from bisect_env.cluster.queue import told
 from bisect_env.cluster.sending import Sender
 from bisect_env.cluster.settings import SlurmSettings
 from bisect_env.cluster.submitting import Cluster, Refused, cancelling
-from bisect_env.cluster.watching import SETTLE, Job, Over, Watch
+from bisect_env.cluster.watching import Job, Over, Watch
 from bisect_env.environments.records import Unavailable
 
 TELL = 15.0
 """Seconds between two lines of progress."""
-QUICK, SLOW = 0.25, 5.0
+QUICK, SLOW = 0.25, 2.0
 """Seconds between two looks at the jobs' folders."""
 ENDING = 3.0
 """Seconds that a job has to end by itself after its last result."""
@@ -82,8 +82,7 @@ class Flight:
         """Submit what waits, look once at everything, and give what has ended.
 
         Raises:
-            BadInput: Slurm refuses what is asked of it.
-            InfrastructureError: no node is left, or a file cannot be read or written.
+            InfrastructureError: Slurm refuses the jobs, no node is left, or a file cannot be read or written.
         """
         self.clean()
         self._sender.send()
@@ -108,6 +107,7 @@ class Flight:
     def _taken(self, results: Iterable[ItemResult]) -> Iterator[Finished]:
         """Results of attempts, each as soon as it is seen, of whichever job; those of work that is over are dropped."""
         for result in results:
+            self._sender.saw(result.sample.record)
             work = self._works.get(result.item)
             if work is not None and work.attempt is not None and self._items.result(result.item):
                 yield Finished(result.item, (result,))
@@ -118,6 +118,8 @@ class Flight:
         own_fault = trouble is not None and trouble.whose == "cell" and said is not None and bool(said.environments)
         if over.why or not (trouble is None or own_fault):
             return
+        for result in over.results:
+            self._sender.saw(result.sample.record)
         results = tuple(replace(r, sample=placed(r.sample, over.job.key)) for r in over.results)
         for unit in self._items.of(over.job.key):
             if self._works[unit].attempt is None and self._items.result(unit):
@@ -139,7 +141,7 @@ class Flight:
         if lost:
             self._lost[key] = lost
             self.tell(f"a job was lost{f' on {node}' if node else ''}: {message}; what it left is in {over.job.folder}")
-        final = over.job.hopeless or (trouble is not None and trouble.whose == "cell")
+        final = bool(over.job.doomed) or (trouble is not None and trouble.whose == "cell")
         for given_up in self._items.gone(key, message, node, final):
             yield Finished(given_up.item, (), said, given_up.losses)
         self._over.append((over.job, bool(lost)))
@@ -205,7 +207,7 @@ class Flight:
                 told_to = told_to or self._told_to_cancel()
                 self.watch.look(now=True)
                 found += self._taken(result for _, result in self.watch.fresh())
-                for over in self.watch.over(settle=0.0 if told_to else SETTLE):
+                for over in self.watch.over(settle=0.0 if told_to else None):
                     found += [*self._taken(over.results), *self._done_alone(over)]
                     self._over.append((over.job, False))
                 if self.watch.jobs:

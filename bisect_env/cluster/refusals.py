@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect_env.cluster.settings import SlurmSettings
-from bisect_env.errors import BadInput, BisectEnvError, InfrastructureError
+from bisect_env.errors import InfrastructureError
 
 TOO_MANY = (
     "AssocMaxSubmitJobLimit",
@@ -67,7 +67,7 @@ def no_node(text: str) -> bool:
     return _has(text, NO_NODE)
 
 
-def refusal(text: str, settings: SlurmSettings, partition: str | None) -> BisectEnvError:
+def refusal(text: str, settings: SlurmSettings, partition: str | None) -> InfrastructureError:
     """What is told of a refusal that waiting does not change.
 
     Args:
@@ -79,15 +79,12 @@ def refusal(text: str, settings: SlurmSettings, partition: str | None) -> Bisect
     for words, key, wanted in _KEYS:
         if words.lower() in text.lower():
             value = partition if key == "partition" else getattr(settings, key)
-            told = "the cluster's default" if value in (None, ()) else f"{value!r}"
-            return BadInput("executor", f"slurm.{key}", f"{told}: Slurm refuses the job: {said}", wanted)
+            told = f"{key} is not set" if value in (None, ()) else f"{key} is {value!r}"
+            return InfrastructureError(f"Slurm refuses the job: {said} ({told})\n  wanted: {wanted}")
     if no_node(text):
-        return BadInput(
-            "executor",
-            "slurm",
-            f"Slurm has no node for a job of {described(settings, partition)}: {said}",
-            "less of `gpus`, `cpus` or `memory`, another `constraint` or partition: "
-            "`sinfo -o '%P %D %c %m %G %f'` shows what there is",
+        return InfrastructureError(
+            f"Slurm has no node for a job of {described(settings, partition)}: {said}\n  wanted: less of `gpus`, "
+            "`cpus` or `memory`, another `constraint` or partition; `sinfo -o '%P %D %c %m %G %f'` shows what there is"
         )
     return InfrastructureError(f"Slurm refuses the job: {said or 'sbatch failed without a word'}")
 

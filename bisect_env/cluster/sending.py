@@ -14,12 +14,15 @@ from bisect_env.cluster.batches import Batch, batches
 from bisect_env.cluster.credentials import Vault
 from bisect_env.cluster.items import Items
 from bisect_env.cluster.job import Item
+from bisect_env.cluster.node import NODE
 from bisect_env.cluster.pending import Array, Pending
 from bisect_env.cluster.refusals import no_node, passing, refusal, too_many
 from bisect_env.cluster.settings import SlurmSettings
 from bisect_env.cluster.submitting import Ask, Cluster, Refused
 from bisect_env.cluster.watching import Watch
 from bisect_env.errors import InfrastructureError
+from bisect_env.trials.records import TrialRecord
+from bisect_env.verdicts.hardware import Hardware, ran_on, says_of_hardware
 
 AGAIN = 30.0
 """Seconds until a cluster that takes no more jobs is asked again."""
@@ -53,6 +56,8 @@ class Sender:
         self._vault = Vault()
         self.bad: dict[str, str] = {}
         """Nodes that can run nothing of this, and why."""
+        self._hardware: defaultdict[str, set[Hardware]] = defaultdict(set)
+        """By the node what trials ran on there."""
         self._anywhere = False
         """There is no other node: what was lost on one is tried there again."""
         self._at_once = settings.jobs
@@ -65,8 +70,7 @@ class Sender:
         """Submit what waits, as far as there is room for further jobs.
 
         Raises:
-            BadInput: Slurm refuses what is asked of it.
-            InfrastructureError: no node is left, or a file cannot be written.
+            InfrastructureError: Slurm refuses what is asked of it, no node is left, or a file cannot be written.
         """
         while self._may_send:
             free = self._settings.jobs - len(self._watch.jobs)
@@ -84,8 +88,20 @@ class Sender:
 
     def _ask(self, batch: Batch) -> Ask:
         assert isinstance(batch.group, Group)
-        avoid = frozenset[str]() if self._anywhere else batch.avoid
+        avoid = frozenset[str]() if self._anywhere else batch.avoid | self._other_than(batch.group.hardware)
         return Ask(batch.group.partition, batch.group.gpus, avoid | frozenset(self.bad))
+
+    def _other_than(self, judged: Hardware | None) -> frozenset[str]:
+        """Nodes that have other GPUs, or another driver, than these trials are of."""
+        if judged is None:
+            return frozenset()
+        return frozenset(node for node, found in self._hardware.items() if judged not in found)
+
+    def saw(self, record: TrialRecord) -> None:
+        """Remember what the node of a trial has."""
+        node = dict(record.host).get(NODE)
+        if node is not None and says_of_hardware(record):
+            self._hardware[node].add(ran_on(record))
 
     def _send_array(self, ask: Ask, found: Sequence[Batch]) -> None:
         token = token_hex(4)

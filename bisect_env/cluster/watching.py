@@ -53,9 +53,7 @@ class Job:
     out_since: float | None = None
     """Monotonic clock: since when the queue holds it no longer."""
     doomed: str = ""
-    """Why it is being cancelled, if it is."""
-    hopeless: bool = False
-    """Another job that asks for the same would do no better."""
+    """Why it will never be started and is being cancelled, if so: another job like it would do no better."""
     read: set[str] = field(default_factory=set)
     """Items whose results were handed out."""
 
@@ -149,7 +147,7 @@ class Watch:
         if seen is not None and seen.alive:
             each.out_since = None
             if not each.doomed and seen.coming:
-                each.doomed, each.hopeless = self._doom(each, seen, clock), seen.reason in NEVER
+                each.doomed = self._doom(each, seen, clock)
         elif each.out_since is None:
             each.out_since = clock
 
@@ -182,15 +180,16 @@ class Watch:
         """No result of this lost job is of use any more."""
         self._lost.pop(key, None)
 
-    def over(self, settle: float = SETTLE) -> Iterator[Over]:
+    def over(self, settle: float | None = None) -> Iterator[Over]:
         """Jobs that have ended since the last look; they are no longer in flight.
 
         Args:
-            settle: seconds that a job which has run is out of the queue before it is taken for lost.
+            settle: seconds that a job which has run is out of the queue before it is taken for lost; None: ``SETTLE``.
 
         Raises:
             As :meth:`fresh`.
         """
+        settle = SETTLE if settle is None else settle
         for each in self.jobs:
             # Its last word is written after its last result, so it is read before them.
             said = job.ended(each.folder)
