@@ -16,6 +16,8 @@ from bisect_env.matrix.cells import Cell
 from bisect_env.trials import gpu
 from bisect_env.trials.records import Outcome, TrialRecord
 
+NODE = "node"
+"""Name of the node's name among a record's host facts."""
 TRIED = 1 << 20
 """Bytes that a disk has to take for it to be said to have room: more than a trial's own files need at least."""
 
@@ -34,7 +36,7 @@ def job_id(environ: Mapping[str, str]) -> str:
 def facts(environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """What is added to the host facts of each record."""
     found = {
-        "node": name(environ),
+        NODE: name(environ),
         "slurm job": job_id(environ),
         "CUDA_VISIBLE_DEVICES given": environ.get("CUDA_VISIBLE_DEVICES", ""),
     }
