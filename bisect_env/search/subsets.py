@@ -95,7 +95,8 @@ class Subsets:
             random,
         )
         mixes = map(_point, points)
-        builds = np.array([0.0 if point in self._built else self._costs.build(point) for point in mixes])
+        beside = 1 + len({batch.point for batch in self._flying(busy)} - self._tallies.keys())
+        builds = np.array([0.0 if point in self._built else self._costs.build(point) / beside for point in mixes])
         trial = self._costs.trial
         tested = np.array([self._wider.place(point) for point in points])
         chances = self._chances(points)
@@ -212,12 +213,15 @@ class Subsets:
         if not busy:
             return prospects
         supposed = self._hypotheses.copy()
-        for batch in list(self._asked.values())[-busy:]:
+        for batch in self._flying(busy):
             row = self._row(batch.point)
             failures = prospects.draw(row, batch.size, random)
             supposed.tell(row, failures, batch.size - failures)
             prospects = Prospects(supposed, self._wider.patterns, self._misfit)
         return prospects
+
+    def _flying(self, busy: int) -> list[Batch[Point]]:
+        return list(self._asked.values())[-busy:] if busy else []
 
     def _chances(self, points: Bools) -> Floats:
         """Probability that a trial of each point can be run and counts: (C,)."""
