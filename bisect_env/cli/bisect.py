@@ -16,6 +16,7 @@ from bisect_env.cli.bisect_options import SOURCES, gpu_options, options
 from bisect_env.cli.bisecting import Where
 from bisect_env.cli.common import ends_cleanly, project_folder, root_option, say
 from bisect_env.cli.diff import snapshot
+from bisect_env.cli.executor_option import Elsewhere, executor_options
 from bisect_env.cli.finding import Output
 from bisect_env.cli.own_command import COMMAND, SEPARATOR, OwnCommand
 from bisect_env.environments.index import SimpleIndex
@@ -71,6 +72,7 @@ class BisectGroup(OwnCommand, click.Group):
 @options
 @root_option
 @gpu_options
+@executor_options
 @click.option("--dry-run", "dry", is_flag=True, help="Print the suspects, impossible mixes, trials, time; run nothing.")
 @finding.options
 @click.pass_context
@@ -82,6 +84,7 @@ def command(
     root: Path,
     gpus: str | None,
     allow_busy: bool,
+    elsewhere: Elsewhere,
     dry: bool,
     fmt: str | None,
     json_path: str | None,
@@ -111,7 +114,7 @@ def command(
         if source is None:
             raise BadInput(option, "", "not given", f"the environment to compare with; any of: {SOURCES}")
     assert good is not None and bad is not None
-    output, where = Output(fmt, json_path, output_path, html_path), Where(root, gpus, allow_busy)
+    output, where = Output(fmt, json_path, output_path, html_path), Where(root, gpus, allow_busy, elsewhere)
     output.check()
     wanted = Asked(command=ctx.meta[COMMAND], **given)
     with ends_cleanly():
@@ -169,12 +172,14 @@ def undo(name: str | None, root: Path) -> ExitCode:
 @click.argument("name", metavar="[ID]", required=False)
 @root_option
 @gpu_options
+@executor_options
 @finding.options
 def resume(
     name: str | None,
     root: Path,
     gpus: str | None,
     allow_busy: bool,
+    elsewhere: Elsewhere,
     fmt: str | None,
     json_path: str | None,
     output_path: Path | None,
@@ -186,19 +191,21 @@ def resume(
     """
     output = Output(fmt, json_path, output_path, html_path)
     output.check()
-    return bisecting.resume(_log(name, root), Where(root, gpus, allow_busy), output)
+    return bisecting.resume(_log(name, root), Where(root, gpus, allow_busy, elsewhere), output)
 
 
 @command.command("replay", short_help="Take over another bisection's log.")
 @click.argument("file", type=click.Path(path_type=Path))
 @root_option
 @gpu_options
+@executor_options
 @finding.options
 def replay(
     file: Path,
     root: Path,
     gpus: str | None,
     allow_busy: bool,
+    elsewhere: Elsewhere,
     fmt: str | None,
     json_path: str | None,
     output_path: Path | None,
@@ -210,7 +217,7 @@ def replay(
     """
     output = Output(fmt, json_path, output_path, html_path)
     output.check()
-    return bisecting.replay(file, Where(root, gpus, allow_busy), output)
+    return bisecting.replay(file, Where(root, gpus, allow_busy, elsewhere), output)
 
 
 def _log(name: str | None, root: Path) -> Path:

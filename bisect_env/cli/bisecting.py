@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, cast
 
@@ -17,14 +18,15 @@ from bisect_env.bisection.batches import Place
 from bisect_env.bisection.records import Answer, Budget, Finding, Specification
 from bisect_env.cli import finding
 from bisect_env.cli.common import STORE_FILE, Progress, complain, ends_cleanly, project_folder
+from bisect_env.cli.executor_option import Elsewhere, chosen, executor
 from bisect_env.cli.finding import Output
 from bisect_env.engine.settings import Settings
 from bisect_env.environments.uv import Uv
 from bisect_env.errors import ExitCode, InfrastructureError
 from bisect_env.matrix.cells import IndexChoice
+from bisect_env.matrix.executor import ExecutorChoice
 from bisect_env.report.live import BisectionLines, BisectionLive
 from bisect_env.store.database import Store
-from bisect_env.trials import gpu
 
 
 @dataclass(frozen=True)
@@ -34,35 +36,36 @@ class Where:
     root: Path
     gpus: str | None = None
     allow_busy: bool = False
+    elsewhere: Elsewhere = field(default_factory=Elsewhere)
 
 
 def run(specification: Specification, where: Where, output: Output) -> ExitCode:
     """Find the culprit, or go on with an earlier run of the same command, and print the report."""
     if not driver.suspects(specification):
         return nothing(specification, output)
-    with _place(where) as place:
+    with _place(where, specification) as place:
         path = driver.begun(specification, place, sys.argv[1:])
-        return _to_the_end(path, place, output, specification.index, specification.budget)
+        return _to_the_end(path, place, where, output, specification.index, specification.budget)
 
 
 def resume(path: Path, where: Where, output: Output) -> ExitCode:
     """Go on with the bisection of this log."""
-    with _place(where) as place:
-        return _to_the_end(path, place, output)
+    with _place(where, log.read(path).header.specification) as place:
+        return _to_the_end(path, place, where, output)
 
 
 def replay(file: Path, where: Where, output: Output) -> ExitCode:
     """Take over a log, and go on with it."""
-    log.read(file)  # Says now what is wrong with it.
-    with _place(where) as place:
-        return _to_the_end(driver.adopt(file, place, sys.argv[1:]), place, output)
+    specification = log.read(file).header.specification  # Says now what is wrong with it.
+    with _place(where, specification) as place:
+        return _to_the_end(driver.adopt(file, place, sys.argv[1:]), place, where, output)
 
 
 def plan(specification: Specification, where: Where, output: Output) -> ExitCode:
     """Print what it would take. The mixes are resolved, and their locks kept; nothing is built or run."""
     if not driver.suspects(specification):
         return nothing(specification, output)
-    with _place(where) as place, cast("BisectionLines", place.reporter):
+    with _place(where, specification) as place, cast("BisectionLines", place.reporter):
         planned = planning.plan(specification, place)
     finding.put_plan(planned, output)
     return ExitCode.PASSED
@@ -78,7 +81,12 @@ def nothing(specification: Specification, output: Output) -> ExitCode:
 
 
 def _to_the_end(
-    path: Path, place: Place, output: Output, index: IndexChoice | None = None, budget: Budget | None = None
+    path: Path,
+    place: Place,
+    where: Where,
+    output: Output,
+    index: IndexChoice | None = None,
+    budget: Budget | None = None,
 ) -> ExitCode:
     ended: BaseException | None = None
     reporter = cast("BisectionLines", place.reporter)
@@ -95,17 +103,29 @@ def _to_the_end(
     if isinstance(ended, InfrastructureError):
         raise ended
     if ended is not None:
-        again = f"the same command, or `bisect-env bisect resume {path.parent.name}`,"
+        resumed = shlex.join(["bisect-env", "bisect", "resume", path.parent.name, *where.elsewhere.words])
+        again = f"the same command, or `{resumed}`,"
         complain(f"Interrupted. What was measured is kept: {again} goes on from there.")
         return ExitCode.INTERRUPTED
     return finding.CODES[found.answer]
 
 
+def settings_of(where: Where, specification: Specification) -> Settings:
+    """How trials of these two sides are run.
+
+    Raises:
+        BadInput: they cannot be run there.
+    """
+    conditions = (specification.condition_good, specification.condition_bad)
+    choice = chosen(where.elsewhere, ExecutorChoice())
+    runner = executor(choice, where.elsewhere, conditions, where.gpus, "--option")
+    return Settings(project_folder(where.root), allow_busy=where.allow_busy, gpus=where.gpus, executor=runner)
+
+
 @contextmanager
-def _place(where: Where) -> Iterator[Place]:
+def _place(where: Where, specification: Specification) -> Iterator[Place]:
     """The store, uv and the terminal. All input is checked: only now is anything written."""
-    gpu.devices(where.gpus)  # Says now what is wrong with the selection.
-    settings = Settings(project_folder(where.root), allow_busy=where.allow_busy, gpus=where.gpus)
+    settings = settings_of(where, specification)
     console = Console(file=cast("IO[str]", Progress()), highlight=False)
     reporter = BisectionLive(console) if console.is_terminal else BisectionLines(console)
     with ends_cleanly(), Store(settings.root / STORE_FILE) as store:

@@ -12,10 +12,11 @@ import click
 from rich.console import Console
 
 from bisect_env.bundles.offline import Offline
-from bisect_env.cli import output
+from bisect_env.cli import executor_option, output
 from bisect_env.cli.bisect_options import gpu_options
 from bisect_env.cli.chosen_cell import chosen, measured_with
 from bisect_env.cli.common import STORE_FILE, Progress, complain, ends_cleanly, project_folder, root_option, stored
+from bisect_env.cli.executor_option import Elsewhere, executor_options
 from bisect_env.engine.defaults import default_matrix
 from bisect_env.engine.settings import Settings
 from bisect_env.environments.index import SimpleIndex
@@ -29,7 +30,7 @@ from bisect_env.report import explanation as report
 from bisect_env.report import explanation_machine as machine
 from bisect_env.report.progress import LineReporter, LiveReporter
 from bisect_env.store.database import Store
-from bisect_env.trials import gpu, reproducers
+from bisect_env.trials import reproducers
 
 EPILOG = """\b
 Exit codes:
@@ -54,6 +55,7 @@ Exit codes:
 @click.option("--again", is_flag=True, help="Run new trials, and leave witnessed ones that are stored out.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the trials.")
 @gpu_options
+@executor_options
 @click.option("--format", "fmt", type=click.Choice(report.FORMATS), help="Of the report. Default: text.")
 @output.file_options("Write the report to a file too; Markdown where it is called *.md.")
 @output.html_option
@@ -77,6 +79,7 @@ def command(
     output_path: Path | None,
     html_path: Path | None,
     bundle: Path | None,
+    elsewhere: Elsewhere,
 ) -> ExitCode:
     """Say why CELL of a matrix FILE fails: which thread set what, which one met it, and what came of that.
 
@@ -98,12 +101,13 @@ def command(
     """
     output.check_writable(json_path, output_path, [("--html", html_path)])
     path, why = _matrix(name, file, root, gpus)
-    gpu.devices(gpus)  # Says now what is wrong with the selection.
     brought = None if bundle is None else Offline.open(bundle)
     matrix = load(path, brought or SimpleIndex())
     cell = chosen(name, matrix.cells, path)
+    where_run = executor_option.chosen(elsewhere, matrix.executor)
+    runner = executor_option.executor(where_run, elsewhere, [cell.condition], gpus, path)
     reproducer = reproducers.prepare(matrix.reproducer)
-    settings = Settings(project_folder(root), seed, allow_busy=allow_busy, gpus=gpus, bundle=brought)
+    settings = Settings(project_folder(root), seed, allow_busy=allow_busy, gpus=gpus, bundle=brought, executor=runner)
     console = Console(file=cast("IO[str]", Progress()), highlight=False)
     reporter = LiveReporter(console) if console.is_terminal else LineReporter(console)
     stop = threading.Event()

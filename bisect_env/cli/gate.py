@@ -13,6 +13,7 @@ from bisect_env.cli.asked import Asked, named_option
 from bisect_env.cli.bisect_options import SOURCES, gpu_options
 from bisect_env.cli.bisecting import Where
 from bisect_env.cli.common import ends_cleanly, root_option
+from bisect_env.cli.executor_option import Elsewhere, executor_options
 from bisect_env.cli.gate_options import options
 from bisect_env.cli.gate_output import Output
 from bisect_env.cli.gating import Sides
@@ -47,6 +48,7 @@ class GateCommand(OwnCommand):
 @options
 @root_option
 @gpu_options
+@executor_options
 @gate_output.options
 @click.pass_context
 def command(
@@ -71,6 +73,7 @@ def command(
     root: Path,
     gpus: str | None,
     allow_busy: bool,
+    elsewhere: Elsewhere,
     fmt: str | None,
     json_path: str | None,
     output_path: Path | None,
@@ -102,7 +105,7 @@ def command(
     told = Path(requirements or candidate or "")
     change = told if told.is_file() else None
     output = Output(fmt, json_path, output_path, html_path, junit_path, change)
-    where = Where(root, gpus, allow_busy)
+    where = Where(root, gpus, allow_busy, elsewhere)
     output.check()
     rules = Rules(
         max_race_rate=max_race_rate,

@@ -14,12 +14,11 @@ from bisect_env.bisection.records import Specification
 from bisect_env.cli import asked as bisecting
 from bisect_env.cli import gate_output, named
 from bisect_env.cli.asked import Asked, Checked
-from bisect_env.cli.bisecting import Where
-from bisect_env.cli.common import STORE_FILE, Progress, complain, ends_cleanly, project_folder, say
+from bisect_env.cli.bisecting import Where, settings_of
+from bisect_env.cli.common import STORE_FILE, Progress, complain, ends_cleanly, say
 from bisect_env.cli.diff import snapshot
 from bisect_env.cli.gate_output import Output
 from bisect_env.cli.output import WIDE
-from bisect_env.engine.settings import Settings
 from bisect_env.environments import locks, requirements
 from bisect_env.environments.records import Lock, Unavailable
 from bisect_env.environments.uv import Uv
@@ -43,7 +42,6 @@ from bisect_env.snapshots.factors import Difference
 from bisect_env.snapshots.forms.requirements import NOT_APPLIED
 from bisect_env.snapshots.records import Snapshot
 from bisect_env.store.database import Store
-from bisect_env.trials import gpu
 from bisect_env.verdicts.statistics import clean_trials_needed
 
 STORE = ".bisect-env"
@@ -226,6 +224,7 @@ def words(wanted: Asked, where: Where) -> tuple[str, ...]:
         found += [word for value in values for word in (option, value)]
     found += ["--offline"] if wanted.offline else []
     found += ["--allow-busy"] if where.allow_busy else []
+    found += where.elsewhere.words
     return (*found, *(("--", *wanted.command) if wanted.command else ()))
 
 
@@ -237,8 +236,7 @@ def run(gate: Gate, missing: Unavailable | None, where: Where, output: Output, f
         said = "Nothing to gate: the two sides do not differ in anything that trials here could show."
         say(f"{said} Held, and not tested: {held}." if held else said)
         return ExitCode.NOTHING_TO_COMPARE
-    gpu.devices(where.gpus)  # Says now what is wrong with the selection.
-    settings = Settings(project_folder(where.root), allow_busy=where.allow_busy, gpus=where.gpus)
+    settings = settings_of(where, gate.asked)
     console = Console(file=cast("IO[str]", Progress()), highlight=False)
     reporter = GateLive(console) if console.is_terminal else GateLines(console)
     ended: BaseException | None = None

@@ -16,6 +16,7 @@ from bisect_env import __version__
 from bisect_env.bundles.offline import Offline
 from bisect_env.cli import actions, output
 from bisect_env.cli.common import STORE_FILE, Progress, complain, ends_cleanly, project_folder, root_option, say
+from bisect_env.cli.executor_option import Elsewhere, chosen, executor, executor_options
 from bisect_env.cli.selection import narrowed, selection_options
 from bisect_env.cli.static import shared_between_threads
 from bisect_env.engine.defaults import default_matrix
@@ -27,13 +28,14 @@ from bisect_env.engine.settings import Settings
 from bisect_env.environments.index import SimpleIndex
 from bisect_env.environments.uv import Uv
 from bisect_env.errors import BadInput, ExitCode, InfrastructureError
+from bisect_env.matrix.executor import LOCAL
 from bisect_env.matrix.loading import load
 from bisect_env.report import dry_run, sections, table
 from bisect_env.report.checks import of_matrix
 from bisect_env.report.origin import origin
 from bisect_env.report.progress import LineReporter, LiveReporter
 from bisect_env.store.database import Store
-from bisect_env.trials import gpu, reproducers
+from bisect_env.trials import reproducers
 from bisect_env.trials.machine import cores
 from bisect_env.verdicts.records import Headline
 
@@ -53,6 +55,7 @@ VERDICTS = [headline.value.lower().replace(" ", "-") for headline in Headline]
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the order and of the trials.")
 @click.option("--gpus", help="GPUs to use, as in CUDA_VISIBLE_DEVICES; all visible ones when left out.")
 @click.option("--allow-busy", is_flag=True, help="Take a GPU although somebody else computes on it.")
+@executor_options
 @click.option(
     "--fail-on",
     metavar="VERDICTS",
@@ -88,6 +91,7 @@ def command(
     junit_path: Path | None,
     html_path: Path | None,
     bundle: Path | None,
+    elsewhere: Elsewhere,
 ) -> ExitCode:
     """Run a matrix FILE and tabulate it.
 
@@ -104,15 +108,20 @@ def command(
     wanted = _verdicts(fail_on)
     table.check_format(fmt)
     output.check_writable(json_path, output_path, [("--junit", junit_path), ("--html", html_path)])
-    chosen, why = (file, "") if file is not None else default_matrix(gpus)
-    gpu.devices(gpus)  # Says now what is wrong with the selection.
+    path, why = (file, "") if file is not None else default_matrix(gpus)
     brought = None if bundle is None else Offline.open(bundle)
-    matrix = narrowed(load(chosen, brought or SimpleIndex()), patterns, trials, controls)
+    matrix = narrowed(load(path, brought or SimpleIndex()), patterns, trials, controls)
     matrix = matrix if at_once is None else replace(matrix, at_once=at_once)
-    if not (dry or static):
+    where_run = chosen(elsewhere, matrix.executor)
+    runs_here = where_run.kind == LOCAL
+    if file is None and not runs_here:
+        named = f"matrices/gpu.yaml, matrices/cpu.yaml or your own; they are in {path.parent}"
+        raise BadInput("FILE", "", "no matrix named, and which one the cluster's nodes can run is not known", named)
+    runner = executor(where_run, elsewhere, [cell.condition for cell in matrix.cells], gpus, path)
+    if runs_here and not (dry or static):
         split(cores(), matrix.at_once)  # Says now whether there are too few.
     reproducer = reproducers.prepare(matrix.reproducer)
-    settings = Settings(project_folder(root), seed, fresh, allow_busy, gpus, max_race_rate, brought)
+    settings = Settings(project_folder(root), seed, fresh, allow_busy, gpus, max_race_rate, brought, runner)
     console = Console(file=cast("IO[str]", Progress()), highlight=False)
     reporter = LiveReporter(console) if console.is_terminal else LineReporter(console)
     stop = threading.Event()
