@@ -24,16 +24,19 @@ def shared_between_threads(locked: Sequence[tuple[Cell, Lock | Unavailable | Non
     traffic, began = Traffic(), time.monotonic()
     cells = origins(locked, TORCH, root)
 
-    def one(origin: CellOrigin) -> Facts:
+    def one(origin: CellOrigin) -> tuple[str, Facts]:
         if not origin.word:
-            return unknown(origin.why)
+            return origin.version, unknown(origin.why)
         try:
-            return facts(read_cell(origin, TORCH, root, traffic, download=False))
+            place = read_cell(origin, TORCH, root, traffic, download=False)
+            # A base's own torch is in no lock: the environment tells which it is.
+            name, _, version = place.label.partition(" ")
+            return origin.version or (version if name == TORCH else ""), facts(place)
         except (BadInput, InfrastructureError) as error:
-            return unknown(str(error))
+            return origin.version, unknown(str(error))
 
     found = zip(cells, at_once(one, cells), strict=True)
-    of = {cell: (origin.version, told) for origin, told in found for cell in origin.cells}
+    of = {cell: told for origin, told in found for cell in origin.cells}
     rows = [(cell.id, *of[cell.id]) for cell, _ in locked]
     here = sum(Path(origin.word).is_absolute() for origin in cells)
     return static_facts.table(rows, Cost(traffic.versions, here, traffic.bytes, time.monotonic() - began), WIDE)

@@ -9,7 +9,7 @@ from bisect_env.inspection.bindings import Bound, Table, absolute, last_name, ow
 
 
 def exported(tree: ast.Module) -> tuple[tuple[str, ...] | None, bool]:
-    """``__all__`` with its literal additions (``+=``, ``append``, ``extend``), None without one; whether that is all."""
+    """``__all__`` with its literal additions (``+=``, ``append``, ``extend``), None without; whether it is all."""
     names: list[str] | None = None
     whole = True
     for node in own_nodes(tree):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from bisect_env.environments.uv import Uv
+from bisect_env.matrix.cells import IndexChoice
 from tests.support.environments import built
 from tests.support.index import Index, refusing_url
 from tests.support.racing import World
@@ -308,6 +309,18 @@ def test_facts_of_cells_before_anything_is_built(torches: World) -> None:
     assert not (torches.store / "environments").exists()
     both = torches.run("matrix", "matrix.yaml", "--static", "--dry-run")
     assert "to build" in both.stdout and "tracing flag" in both.stdout
+
+
+def test_a_base_tells_which_torch_is_its_own(torches: World, uv: Uv) -> None:
+    base = torches.folder / "host" / "bin" / "python"
+    uv.run(["venv", "--quiet", str(base.parent.parent)])
+    index = IndexChoice(urls=(torches.index.url,))
+    assert uv.run(["pip", "install", "--quiet", "-p", str(base), "torch==1.0.0"], index=index).ok
+    torches.index.add(torches.wheels.wheel("lib", "1.0", files={"lib/__init__.py": ""}))
+    torches.matrix(f"base: {base}\naxes: {{lib: ['1.0']}}\nconditions: {{threads: [2, 3]}}\ntrials: 1\ncontrols: 1\n")
+    told = torches.run("matrix", "matrix.yaml", "--static")
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.count("1.0.0") == 2 and told.stdout.count("process-wide") >= 2, told.stdout
 
 
 def test_cells_built_or_not(torches: World) -> None:
