@@ -13,8 +13,9 @@ from bisect_env.matrix.cells import Matrix
 from bisect_env.report.caches import Cached, caches
 from bisect_env.report.mitigations import Mitigated, failures, mitigations
 from bisect_env.report.origin import Origin
-from bisect_env.report.rows import Row, is_dense, short_id
+from bisect_env.report.rows import Row, is_dense, measured_on, short_id
 from bisect_env.report.summary import recommended, sentence
+from bisect_env.verdicts.hardware import Hardware, ran_on
 from bisect_env.verdicts.records import Interval
 from bisect_env.verdicts.samples import Sample
 
@@ -78,7 +79,20 @@ def _cell(row: Row, max_race_rate: float) -> dict[str, Any]:
         "environment": environment(row.lock) if row.lock is not None else None,
         "versions": versions,
         "trials": [trial(sample) for sample in row.samples],
+        "hardware": _gpus(measured_on(row)),
+        "elsewhere": _elsewhere(row),
     }
+
+
+def _gpus(found: Hardware | None) -> list[dict[str, str]]:
+    return [{"model": model, "driver": driver} for model, driver in found.gpus] if found is not None else []
+
+
+def _elsewhere(row: Row) -> list[dict[str, Any]]:
+    groups: dict[Hardware, list[str]] = {}
+    for sample in row.elsewhere:
+        groups.setdefault(ran_on(sample.record), []).append(sample.record.id)
+    return [{"hardware": _gpus(found), "trials": names} for found, names in groups.items()]
 
 
 def _mitigated(item: Mitigated) -> dict[str, Any]:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bisect_env.report.rows import Row
+from bisect_env.report.rows import Row, measured_on
 from bisect_env.report.twins import groups, level_of
 from bisect_env.trials.records import Outcome
 from bisect_env.verdicts.facts import BAD
+from bisect_env.verdicts.hardware import belongs
 from bisect_env.verdicts.records import Headline, Interval, Throughput
 from bisect_env.verdicts.samples import Sample, by_side, counted
 from bisect_env.verdicts.statistics import clopper_pearson, fisher_greater, upper_bound
@@ -29,7 +30,7 @@ class Effect(StrEnum):
     NOT_CLEARED = "not cleared"
     """A threaded trial failed under it, or its cell is broken, wrong or out of memory."""
     UNSURE = "unsure"
-    """Nothing failed, and chance can explain that, or trials are missing."""
+    """Nothing failed, and chance can explain that, trials are missing, or without it other GPUs were measured."""
     NOTHING = "nothing to clear"
     """Nothing failed without it either."""
     NOT_RUN = "not run"
@@ -95,7 +96,8 @@ def failures(row: Row) -> Interval | None:
 
 
 def _compare(none: Row, row: Row, planned: int) -> Mitigated:
-    before, own = failures(none), failures(row)
+    # What was measured on other GPUs is no comparison.
+    before, own = failures(none) if measured_on(none) == measured_on(row) else None, failures(row)
     return Mitigated(
         none,
         row,
@@ -110,6 +112,11 @@ def _compare(none: Row, row: Row, planned: int) -> Mitigated:
 
 
 def _beside(row: Row, none: Row) -> list[Sample]:
-    """Of the cell without a mitigation the trials that took turns with the row's: same run and same block."""
+    """Of the cell without a mitigation the trials that took turns with the row's: same run and block, and same GPUs."""
     places = {(sample.run_id, sample.block) for sample in row.samples}
-    return [sample for sample in none.samples if (sample.run_id, sample.block) in places]
+    judged = measured_on(row)
+    return [
+        sample
+        for sample in (*none.samples, *none.elsewhere)
+        if (sample.run_id, sample.block) in places and belongs(sample.record, judged)
+    ]

@@ -9,6 +9,7 @@ from bisect_env.environments.records import Lock
 from bisect_env.matrix.cells import Cell
 from bisect_env.trials.records import Signature
 from bisect_env.verdicts.attention import DENSE_FROM, KERNELS
+from bisect_env.verdicts.hardware import Hardware, most
 from bisect_env.verdicts.records import PROCESS, Headline, Interval, Throughput, Verdict, percent
 from bisect_env.verdicts.samples import Sample
 
@@ -30,7 +31,11 @@ class Row(Protocol):
 
     @property
     def samples(self) -> Sequence[Sample]:
-        """All its trials, INFRA included."""
+        """All its trials on one GPU model and driver, INFRA included."""
+
+    @property
+    def elsewhere(self) -> Sequence[Sample]:
+        """Its trials on others, which are not counted."""
 
 
 ID_LENGTH = 8
@@ -40,6 +45,22 @@ ID_LENGTH = 8
 def short_id(cell: Cell) -> str:
     """The cell's id in tables."""
     return cell.key[:ID_LENGTH]
+
+
+def measured_on(row: Row) -> Hardware | None:
+    """What its trials ran on; None where there is none."""
+    return most(row.samples)
+
+
+def together(rows: Sequence[Row]) -> list[Row]:
+    """Rows that were measured on one GPU model and driver stand together, the others as they come, unmeasured last."""
+    groups: dict[Hardware | None, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(measured_on(row), []).append(row)
+    if sum(found is not None and bool(found.gpus) for found in groups) < 2:
+        return list(rows)
+    unmeasured = groups.pop(None, [])
+    return [row for group in (*groups.values(), unmeasured) for row in group]
 
 
 def level(row: Row, axis: str) -> str:

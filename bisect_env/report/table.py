@@ -15,10 +15,12 @@ from bisect_env.report.rows import (
     gigabytes,
     interval,
     level,
+    measured_on,
     path,
     ratio,
     short_id,
     speed,
+    together,
     varying,
 )
 from bisect_env.verdicts.records import Headline, percent
@@ -67,8 +69,9 @@ def render(rows: Sequence[Row], axes: Sequence[str], fmt: str = "simple", width:
         fmt: any format of tabulate's.
         width: columns of the terminal; only plain and simple tables are fitted to it.
     """
+    rows = together(rows)
     if fmt not in NOTED:
-        every = [*_axes(rows, axes), *_figures(rows)]
+        every = [*_axes(rows, axes), *_hardware(rows), *_figures(rows)]
         said = Column("notes", tuple("; ".join((*notes(row), *remarks(row))) for row in rows))
         return draw([*every[:-1], said, every[-1]], fmt)
 
@@ -101,13 +104,25 @@ def render(rows: Sequence[Row], axes: Sequence[str], fmt: str = "simple", width:
 
 
 def columns(rows: Sequence[Row], axes: Sequence[str]) -> list[Column]:
-    """The axes in which the cells differ, and all figures that a reader wants of them."""
+    """The axes and the GPUs in which the cells differ, and all figures that a reader wants of them."""
     figures = [column for column in _figures(rows) if column.header not in REPEATED]
-    return [*_axes(rows, varying(rows, axes)), *figures]
+    return [*_axes(rows, varying(rows, axes)), *_hardware(rows), *figures]
 
 
 def _axes(rows: Sequence[Row], axes: Sequence[str]) -> list[Column]:
     return [Column(axis, tuple(level(row, axis) for row in rows), axis=True) for axis in axes]
+
+
+def _hardware(rows: Sequence[Row]) -> list[Column]:
+    """GPU model and driver, each where several occur: figures of one are not those of another."""
+    found = [measured_on(row) for row in rows]
+    on_gpu = {each for each in found if each is not None and each.gpus}
+    columns = []
+    if len({each.models for each in on_gpu}) > 1:
+        columns.append(Column("GPU", tuple("" if each is None else each.models for each in found), axis=True))
+    if len({each.drivers for each in on_gpu}) > 1:
+        columns.append(Column("driver", tuple("" if each is None else each.drivers for each in found), axis=True))
+    return columns
 
 
 def _figures(rows: Sequence[Row]) -> list[Column]:

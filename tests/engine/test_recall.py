@@ -77,6 +77,18 @@ def test_models_are_never_pooled(store: Store) -> None:
     assert any(mark.startswith("2 trials on NVIDIA A2 and NVIDIA H200 are") for mark in result.verdict.marks)
 
 
+def test_nor_are_drivers_and_of_as_many_trials_the_latest_are_shown(store: Store) -> None:
+    newer = replace(H200, driver="590.1")
+    put(store, 4, outcome=Outcome.FAILED)
+    put(store, 4, devices=(newer,), started=100.0)
+    [result] = recalled(store).results
+    assert result.verdict.threads and (result.verdict.threads.k, result.verdict.threads.n) == (0, 4)
+    assert {sample.record.devices for sample in result.samples} == {(newer,)} and len(result.elsewhere) == 8
+    assert any(
+        mark.startswith("8 trials on NVIDIA H200, driver 580.159.04 are there too") for mark in result.verdict.marks
+    )
+
+
 def test_of_several_reproducers_the_one_measured_last(store: Store) -> None:
     put(store, 6, reproducer="older hash", outcome=Outcome.FAILED)
     put(store, 3, reproducer="newer hash", started=100.0)

@@ -28,6 +28,7 @@ class Judged:
     verdict: Verdict
     lock: Lock | None
     samples: Sequence[Placed]
+    elsewhere: Sequence[Placed] = ()
 
 
 def lock(**more: Any) -> Lock:

@@ -62,6 +62,23 @@ class TrialFacts:
 
 
 @dataclass(frozen=True)
+class GpuFacts:
+    """A kind of GPU."""
+
+    model: str
+    driver: str
+
+
+@dataclass(frozen=True)
+class ElsewhereFacts:
+    """Trials of a cell on another GPU model or driver than it is measured on: kept, and not counted."""
+
+    hardware: tuple[GpuFacts, ...]
+    trials: tuple[str, ...]
+    """Their ids."""
+
+
+@dataclass(frozen=True)
 class MatrixFacts:
     """What all cells have in common."""
 
@@ -101,6 +118,10 @@ class CellFacts:
     versions: dict[str, str]
     """As imported."""
     trials: tuple[TrialFacts, ...]
+    """On what the cell is measured on."""
+    hardware: tuple[GpuFacts, ...]
+    """What that is; empty where its trials ran on no GPU, and where there are none."""
+    elsewhere: tuple[ElsewhereFacts, ...]
 
 
 @dataclass(frozen=True)

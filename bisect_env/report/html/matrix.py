@@ -15,7 +15,7 @@ from bisect_env.report.html.layout import Levels
 from bisect_env.report.html.strips import Chart, Measured
 from bisect_env.report.origin import Origin, described
 from bisect_env.report.pieces import Facts, Grid, Section, Words
-from bisect_env.report.rows import Row, label, level, short_id, varying
+from bisect_env.report.rows import Row, label, level, short_id, together, varying
 from bisect_env.report.sections import ABOUT_CACHES, ABOUT_MITIGATIONS, cache_columns, mitigation_columns
 from bisect_env.verdicts.records import Headline
 from bisect_env.verdicts.samples import by_side
@@ -113,7 +113,7 @@ def _below(rows: Sequence[Row], matrix: Matrix) -> list[Section]:
     parts: list[tuple[str, Sequence[Column], str]] = [
         ("Mitigations", mitigation_columns(rows, matrix, wide=True), ABOUT_MITIGATIONS),
         ("Compile caches", cache_columns(rows, matrix), ABOUT_CACHES),
-        ("All figures", table.columns(rows, matrix.axes) if rows else [], ""),
+        ("All figures", table.columns(together(rows), matrix.axes) if rows else [], ""),
     ]
     return [
         Section(title, (Grid(tuple(columns)), *([Words(about)] if about else [])))
