@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -98,6 +99,10 @@ class Cases:
         if kinds == {Consequence.HUNG}:
             return "hangs"
         return "trials with eager calls" if kinds == {Consequence.EAGER} else "trials that went wrong"
+
+    def numbered(self, number: int) -> str:
+        """So many of what bad trials are here: ``1 failure``, ``2 trials with eager calls``."""
+        return f"{number} {self.what if number != 1 else re.sub('s( |$)', lambda end: end[1], self.what, count=1)}"
 
     def explained_by(self, *mechanisms: Mechanism) -> tuple[Case, ...]:
         """The bad trials whose primary collision is one of these."""

@@ -96,7 +96,8 @@ class Witnessing:
         self._resolve()
         self._load()
         if self._records:
-            self._reporter.note(f"{len(self._records)} witnessed trials are stored and used again (--again: anew)")
+            stored = "1 witnessed trial is" if len(self._records) == 1 else f"{len(self._records)} witnessed trials are"
+            self._reporter.note(f"{stored} stored and used again (--again: anew)")
         if self._enough() and not self._settings.executor.unfinished(self._settings):
             return
         about = f"an explanation of {cell.id}"

@@ -122,7 +122,7 @@ def _suspect(suspect: _Suspect, cases: Cases) -> Hypothesis:
     explained = cases.explained_by(*suspect.mechanisms)
     beside = [case for case in cases.bad if case.foreign(suspect.state) is not None]
     evidence.append(
-        f"It was open in another thread at {len(beside)} of {len(cases.bad)} {cases.what}, and explains"
+        f"It was open in another thread at {len(beside)} of {cases.numbered(len(cases.bad))}, and explains"
         f" {len(explained)} of them."
     )
     elsewhere = cases.anywhere(*suspect.mechanisms)
@@ -156,7 +156,7 @@ def _lazy_backward(cases: Cases) -> Hypothesis:
         standing = Standing.ELIMINATED if cases.bad else Standing.UNDECIDED
         return Hypothesis(name, statement, standing, tuple(evidence))
     evidence.append(
-        f"Of {len(traced)} {cases.what} for another thread's trace, {len(backward)} were for that of a backward,"
+        f"Of {cases.numbered(len(traced))} for another thread's trace, {len(backward)} were for that of a backward,"
         f" {len(traced) - len(backward)} for that of a forward or of no compile."
     )
     return Hypothesis(name, statement, Standing.KEPT if backward else Standing.ELIMINATED, tuple(evidence))
@@ -175,7 +175,7 @@ def _stuck(cases: Cases) -> Hypothesis:
     ]
     explained = len(cases.explained_by(Mechanism.STUCK_FLAG))
     if cases.bad:
-        evidence.append(f"It was stuck at {explained} of {len(cases.bad)} {cases.what}.")
+        evidence.append(f"It was stuck at {explained} of {cases.numbered(len(cases.bad))}.")
     calls = cases.anywhere(Mechanism.STUCK_FLAG)
     if calls > explained:
         evidence.append(f"Of all collisions, calls that went on eagerly included, it explains {calls}.")
@@ -200,7 +200,7 @@ def _compile_itself(cases: Cases) -> Hypothesis:
         wanted = "No thread could be named that was in the way" if cases.bad else f"Nothing went wrong. {NOT_ENOUGH}"
         return Hypothesis(name, statement, Standing.UNDECIDED, (*evidence, wanted.rstrip(".") + "."))
     inside = [case for case in foreign if _culprit_compiled(case)]
-    evidence.append(f"In {len(inside)} of {len(foreign)} {cases.what} the thread in the way was in its own compile.")
+    evidence.append(f"In {len(inside)} of {cases.numbered(len(foreign))} the thread in the way was in its own compile.")
     standing = Standing.KEPT if inside else Standing.ELIMINATED
     return Hypothesis(name, statement, standing, tuple(evidence))
 

@@ -34,7 +34,7 @@ def block_mask(cases: Cases) -> Hypothesis:
     in_the_way = [(case, event) for case in cases.bad if (event := _culprits_trace(case)) is not None]
     blamed = sum(_under_mask(case, event) for case, event in in_the_way)
     if blamed:
-        evidence.append(f"Such a trace was in the way at {blamed} of {len(cases.bad)} {cases.what}.")
+        evidence.append(f"Such a trace was in the way at {blamed} of {cases.numbered(len(cases.bad))}.")
         return Hypothesis(name, statement, Standing.KEPT, tuple(evidence))
     unseen = sum(not _to_the_bottom(case, event) for case, event in in_the_way)
     if cases.bad and not unseen:
@@ -66,7 +66,7 @@ def its_own_trace(cases: Cases) -> Hypothesis:
         standing = Standing.ELIMINATED if cases.bad else Standing.UNDECIDED
         return Hypothesis(name, statement, standing, (text,))
     own = [case for case in read if case.own(State.TRACE) is not None]
-    text = f"The thread that read the flag had a trace of its own open at {len(own)} of {len(read)} {cases.what}."
+    text = f"The thread that read the flag had a trace of its own open at {len(own)} of {cases.numbered(len(read))}."
     return Hypothesis(name, statement, Standing.KEPT if own else Standing.ELIMINATED, (text,))
 
 

@@ -171,3 +171,9 @@ def test_whether_a_call_was_warm_is_untested_where_no_steps_are_reported() -> No
 def test_a_process_that_never_imported_torch_says_nothing_about_torch() -> None:
     found = ledger((Story(torch="", unknown=tuple(State)), trial(failure("main", START))))
     assert found["FX annotations"].evidence == ("It could not be watched: the witnessed process did not import torch.",)
+
+
+def test_one_failure_is_one() -> None:
+    story, failed = race()
+    said = " ".join(line for each in ledger((story, trial(failed))).values() for line in each.evidence)
+    assert "1 failure" in said and "1 failures" not in said
