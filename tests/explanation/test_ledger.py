@@ -94,7 +94,7 @@ def test_and_kept_where_it_is_right() -> None:
     story.does("w0", State.TRACING, Action.SET)
     met = story.obeys("w1")
     found = ledger((story, trial(failure("w1", met.t))))["create_block_mask traces"]
-    assert found.standing is Standing.KEPT and "1 of 1 failures" in found.evidence[-1]
+    assert found.standing is Standing.KEPT and "1 of 1 failure." in found.evidence[-1]
 
 
 def test_a_lazy_backward_is_told_from_a_forward() -> None:
