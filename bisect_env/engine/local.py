@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from bisect_env.engine import prepare, sessions
 from bisect_env.engine.attempt import Attempt, Prepared
-from bisect_env.engine.executor import Available, Keep, Wanted
+from bisect_env.engine.executor import Available, Keep, Slots, Wanted
 from bisect_env.engine.grouping import Entrant, Session
 from bisect_env.engine.places import Place, Places
 from bisect_env.engine.pool import Pool
@@ -155,7 +155,7 @@ class Local:
         models = [device.name for device in gpu.devices(bench.settings.gpus)]
         return prepared_cache(bench, cell, environment, models)
 
-    def slots(self, bench: Bench, cells: Sequence[Cell]) -> LocalSlots[Task]:
+    def slots(self, bench: Bench, cells: Sequence[Cell]) -> Slots[Task]:
         """Places on this host."""
         return LocalSlots[Task](bench, cells)
 

@@ -50,14 +50,16 @@ class Listener(Reporter):
         return most
 
 
-def measured(world: World, protocol: bool = False, **settings: object) -> tuple[tuple[Result, ...], Listener]:
+def measured(
+    world: World, protocol: bool = False, stop: threading.Event | None = None, **settings: object
+) -> tuple[tuple[Result, ...], Listener]:
     """Run the world's matrix here and give its results; with ``protocol`` its command is taken for a shipped one."""
     matrix = load(world.folder / "matrix.yaml", SimpleIndex())
     listener = Listener()
     chosen = Settings(world.store, **settings)  # type: ignore[arg-type]
     with Store(world.store / "store.sqlite") as store:
         reproducer = replace(reproducers.prepare(matrix.reproducer), protocol=protocol)
-        engine = Engine(matrix, reproducer, chosen, store, Uv(world.uv_cache), listener, threading.Event())
+        engine = Engine(matrix, reproducer, chosen, store, Uv(world.uv_cache), listener, stop or threading.Event())
         run_id = store.start_run(matrix.name, matrix.path, (), 0, {}, matrix.trials, matrix.controls)
         engine.run(run_id)
         return engine.results(), listener
