@@ -10,7 +10,7 @@ from types import FrameType
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """Slurm sends the first of them at a time limit, at a preemption and at ``scancel``, and kills after ``KillWait``."""
-BY_ITSELF = 1.0
+BY_ITSELF = 0.5
 """Seconds in which whoever looks at the stop event has ended; what does not look is interrupted after them."""
 
 

@@ -148,13 +148,24 @@ def part_of(matrix: Matrix, cells: tuple[Cell, ...]) -> Matrix:
     return replace(matrix, cells=kept, left_out=tuple(beside), notes=())
 
 
+def without_texts(environment: Environment) -> Environment:
+    """An environment that names its lock alone: the lock itself, some hundred kB for a torch, stands once in a job."""
+    lock = replace(environment.lock, text="", build_text="", pins=(), notes=(), downloads=None, trees=())
+    return replace(environment, lock=lock, freeze="")
+
+
+def item(name: str, attempt: Attempt) -> Item:
+    """An item with what the node needs of the attempt."""
+    return Item(name, replace(attempt, environment=without_texts(attempt.environment)))
+
+
 def lighter(entrant: Entrant) -> Entrant:
-    """An entrant whose trials have lost their texts, which no plan of rounds reads."""
+    """An entrant with what the node needs: its trials have lost their texts, which no plan of rounds reads."""
     samples = [
         replace(s, record=replace(s.record, output="", stacks="", witness="", environment_variables=(), withheld=()))
         for s in entrant.samples
     ]
-    return replace(entrant, samples=tuple(samples))
+    return replace(entrant, environment=without_texts(entrant.environment), samples=tuple(samples))
 
 
 def write(spec: JobSpec, folder: Path, vault: Vault) -> None:

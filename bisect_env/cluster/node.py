@@ -12,6 +12,8 @@ from pathlib import Path
 import pynvml
 
 from bisect_env.cluster.job import Wanted
+from bisect_env.environments import interpreters
+from bisect_env.environments.records import Lock, Unavailable
 from bisect_env.matrix.cells import Cell
 from bisect_env.trials import gpu
 from bisect_env.trials.records import Outcome, TrialRecord
@@ -75,10 +77,9 @@ def lacks(wanted: Iterable[Wanted], cells: Iterable[Cell], selection: str | None
         BadInput: the selection names a GPU that the job was not given.
     """
     locks = [each.lock for each in wanted]
-    for lock in locks:
-        for path in (lock.interpreter.path, *([Path(lock.base)] if lock.base else [])):
-            if not os.access(path, os.X_OK):
-                return f"{path} is not there, the Python of environment {lock.address}: install it, or share its folder"
+    why = next(filter(None, map(_other_python, locks)), "")
+    if why:
+        return why
     devices = [cell.condition.device for cell in cells if cell.condition.device != "cpu"]
     if not devices:
         return ""
@@ -95,6 +96,21 @@ def lacks(wanted: Iterable[Wanted], cells: Iterable[Cell], selection: str | None
         return (
             f"its NVIDIA driver {driver} is too old: it runs CUDA {most} at most, and torch was built for CUDA {needed}"
         )
+    return ""
+
+
+def _other_python(lock: Lock) -> str:
+    """Why an environment of the lock, built here or elsewhere, cannot run here as it does elsewhere."""
+    wanted = lock.interpreter
+    here = interpreters.find(str(wanted.path))
+    if isinstance(here, Unavailable):
+        return f"{here.message} on this node, as environment {lock.address} needs one: install it, or share its folder"
+    # The path alone tells nothing: nodes are not always updated together.
+    if (here.version, here.implementation, here.platform) != (wanted.version, wanted.implementation, wanted.platform):
+        found = f"{wanted.path} is {here.implementation} {here.version} for {here.platform} on this node"
+        return f"{found}, and {wanted.version} for {wanted.platform} where environment {lock.address} was resolved"
+    if lock.base is not None and not os.access(lock.base, os.X_OK):
+        return f"{lock.base} is not there, the base of environment {lock.address}: share its folder"
     return ""
 
 

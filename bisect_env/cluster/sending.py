@@ -13,7 +13,6 @@ from bisect_env.cluster.asking import Group, Work
 from bisect_env.cluster.batches import Batch, batches
 from bisect_env.cluster.credentials import Vault
 from bisect_env.cluster.items import Items
-from bisect_env.cluster.job import Item
 from bisect_env.cluster.node import NODE
 from bisect_env.cluster.pending import Array, Pending
 from bisect_env.cluster.refusals import no_node, passing, refusal, too_many
@@ -108,7 +107,7 @@ class Sender:
         for index, batch in enumerate(found):
             folder = self._pending.folder / f"{token}-{index}"
             works = [self._works[unit] for unit in batch.items]
-            items = tuple(Item(unit, w.attempt) for unit, w in zip(batch.items, works, strict=True) if w.attempt)
+            items = tuple(job.item(unit, w.attempt) for unit, w in zip(batch.items, works, strict=True) if w.attempt)
             job.write(works[0].spec(folder.name, items), folder, self._vault)
         self._pending.add(Array(token, tuple(range(len(found)))))
         for index, batch in enumerate(found):

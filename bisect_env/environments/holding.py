@@ -104,14 +104,17 @@ def sweep(root: Path, own: str | None = None, claims: Claims | None = None) -> N
     """Removes what builders that are dead left unfinished. ``own`` is an address that the caller holds.
 
     A folder is left over when its address can be held: no process numbers are compared, which mean nothing on a
-    folder shared by several hosts.
+    folder shared by several hosts. With ``claims`` only those of ``own`` are looked at: a claim does not tell whether a
+    host builds another address under a lock.
     """
     for folder in environments_folder(root).glob(f"{UNFINISHED}*"):
         address = folder.name.removeprefix(UNFINISHED).split("-")[0]
         if address == own:
             _remove(folder)
             continue
-        with held(root, address, claims=claims) as free:
+        if claims is not None:
+            continue
+        with held(root, address) as free:
             if free:
                 _remove(folder)
 

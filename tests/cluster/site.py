@@ -15,7 +15,7 @@ import psutil
 
 from bisect_env.cluster import job
 from bisect_env.cluster.credentials import Vault
-from bisect_env.cluster.job import Ended, Item, JobSpec, Wanted
+from bisect_env.cluster.job import Ended, JobSpec, Wanted
 from bisect_env.engine.attempt import Attempt
 from bisect_env.engine.plan import Slot
 from bisect_env.environments.places import LOCKS, environments_folder
@@ -34,6 +34,8 @@ import torch
 condition = json.load(open(os.environ["BISECT_ENV_CONDITION"]))
 print("torch", torch.__version__, "token", os.environ.get("TOKEN"), sorted(os.environ))
 if "mark" in condition:
+    if pathlib.Path(condition["mark"]).exists():
+        sys.exit(0)
     pathlib.Path(condition["mark"]).write_text(str(os.getpid()))
 if "fills" in condition:
     # As a trial that takes all of the disk that it runs on; gone when it ends, or the test could not go on.
@@ -101,7 +103,7 @@ class Site:
         matrix = Matrix("m", self.folder / "m.yaml", cells, (), choice, limits=Limits(build=60.0, silence=30.0))
         elsewhere = Environment(lock, Path("/elsewhere"), Path("/elsewhere/python"), "", 0.0)
         items = tuple(
-            Item(f"i{number}", Attempt(Slot(cell, Side.THREADS, number), elsewhere, 30.0))
+            job.item(f"i{number}", Attempt(Slot(cell, Side.THREADS, number), elsewhere, 30.0))
             for number, cell in enumerate(cells)
         )
         wanted = (Wanted(lock, request, "torch"),)

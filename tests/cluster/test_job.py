@@ -157,3 +157,4 @@ def test_an_entrant_keeps_what_rounds_are_planned_by() -> None:
     light = job.lighter(entrant)
     assert light.samples[0].record.output == "" and light.bytes == entrant.bytes
     assert replace(light.samples[0].record, output=sample.record.output) == sample.record
+    assert light.environment.lock.address == environment().lock.address and light.environment.lock.text == ""

@@ -44,8 +44,24 @@ def test_no_interpreter(site: Site) -> None:
     lock = replace(lock, interpreter=replace(lock.interpreter, path=Path("/opt/python9/bin/python")))
     ended, _ = site.do(replace(spec, wanted=(replace(spec.wanted[0], lock=lock),)))
     kind, message = whose(ended)
-    assert kind == "node" and "/opt/python9/bin/python is not there" in message and "share its folder" in message
-    assert nothing_ran(site)
+    assert kind == "node" and "/opt/python9/bin/python is no Python that runs" in message
+    assert "share its folder" in message and nothing_ran(site)
+
+
+def test_another_interpreter_at_its_path(site: Site) -> None:
+    spec = site.spec()
+    lock = spec.wanted[0].lock
+    lock = replace(lock, interpreter=replace(lock.interpreter, version="3.11.99"))
+    ended, _ = site.do(replace(spec, wanted=(replace(spec.wanted[0], lock=lock),)))
+    kind, message = whose(ended)
+    assert kind == "node" and "on this node, and 3.11.99 for" in message and nothing_ran(site)
+
+
+def test_no_base(site: Site) -> None:
+    spec = site.spec()
+    lock = replace(spec.wanted[0].lock, base="/opt/base/bin/python")
+    ended, _ = site.do(replace(spec, wanted=(replace(spec.wanted[0], lock=lock),)))
+    assert whose(ended)[0] == "node" and "/opt/base/bin/python is not there" in whose(ended)[1] and nothing_ran(site)
 
 
 def test_temporary_files_cannot_be_written(site: Site) -> None:

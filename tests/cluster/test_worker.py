@@ -216,14 +216,18 @@ def test_told_to_end_where_nothing_looks_for_it(site: Site) -> None:
 
 def test_started_again_it_goes_on(site: Site) -> None:
     mark = site.folder / "mark"
-    spec = site.spec([{}, {"mark": str(mark), "seconds": 0.5}])
+    spec = site.spec([{}, {"mark": str(mark), "seconds": 60}])
     folder = site.send(spec)
     with site.running(folder) as process:
-        wait_for(mark.exists, process)
+        wait_for(lambda: mark.exists() and mark.read_text(), process)
         process.kill()
         process.wait()
+    until = time.monotonic() + 10
+    while is_alive(int(mark.read_text())):
+        assert time.monotonic() < until, "the trial ends with its worker"
+        time.sleep(0.02)
     before = job.results(folder)
-    assert list(before) == ["i0"]
+    assert list(before) == ["i0"] and job.ended(folder) is None
     with site.running(folder) as process:
         log, _ = process.communicate(timeout=60)
     after = job.results(folder)
