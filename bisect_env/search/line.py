@@ -26,7 +26,7 @@ from bisect_env.search.segments import log_several_changes, worst_explained
 
 OTHERS = 8
 """A position of which so many trials ended by something else, and none counted, is not asked again."""
-DRAWS = 16
+DRAWS = 8
 """Outcomes that are drawn for the batches in flight."""
 
 
