@@ -32,6 +32,8 @@ from bisect_env.store.database import Store
 from bisect_env.store.environments import TRANSIENT
 from bisect_env.store.trials import StoredTrial
 from bisect_env.trials.records import Outcome, Reproducer, Side, TrialRecord
+from bisect_env.verdicts import hardware
+from bisect_env.verdicts.hardware import Hardware
 from bisect_env.verdicts.looks import Design
 from bisect_env.verdicts.records import Verdict
 from bisect_env.verdicts.samples import counts
@@ -72,6 +74,8 @@ class Batches:
         self._run_id, self._mixes, self._reproducer, self._place = run_id, mixes, reproducer, place
         self._deadline = deadline
         self._hung: set[str] = set()
+        self._hardware: Hardware | None = None
+        """What all mixes are measured on: they are compared with each other."""
         self.loose = False
         """Whether an end resolves only with its pins as overrides; other mixes may then do so too."""
 
@@ -236,6 +240,7 @@ class Batches:
         addresses = {state.cell.request.key: state.address for state in states if state.address is not None}
         tell, run_id = place.reporter.note, self._run_id
         bench = Bench(matrix, place.settings, place.store, run_id, self._reproducer, place.stop, tell, addresses)
+        self._hardware = self._hardware or hardware.most(place.store.trials_of_run(self._run_id))
         for state, size in wanted:
             assert state.address is not None
             stored = place.store.trials(state.cell.key, state.address, self._reproducer.content_hash)
@@ -244,14 +249,17 @@ class Batches:
             # Blocks of earlier batches are taken, whatever became of them: this batch begins behind them. So are those
             # that only larger batches beside it have.
             taken = (block for block in range(start + most) if block not in mine)
-            state.samples = [*(_taken(state.cell, block) for block in taken), *own]
+            here, state.elsewhere = map(list, hardware.apart(own, self._hardware))
+            state.samples = [*(_taken(state.cell, block) for block in taken), *here]
+            state.hardware = self._hardware
             state.hung = state.cell.key in self._hung
 
         def verdict(state: CellState) -> Verdict:
             return judging.verdict(state, states, matrix, design, self._reproducer.protocol)
 
         forward = Forward(place.reporter, start, {state.cell.key: size for state, size in wanted})
-        Measuring(bench, design, states, forward, verdict, lambda state: False, self._late).run()
+        Measuring(bench, design, states, forward, verdict, lambda state: False, self._late, alike=True).run()
+        self._hardware = next((state.hardware for state in states if state.hardware is not None), None)
         self._hung |= {state.cell.key for state in states if state.hung}
 
     def _observed(

@@ -46,7 +46,7 @@ class Told:
 
     observations: tuple[Observation, ...]
     size: int
-    """Trials asked for at each point: the blocks that these batches have taken in the store."""
+    """Trials asked for at each point, or at that of the most: the blocks that these batches have taken in the store."""
     seconds: float = 0.0
     """Wall time."""
 

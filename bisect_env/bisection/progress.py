@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from bisect_env.bisection.records import Levels, Observation, Stage
 from bisect_env.engine import progress
 from bisect_env.engine.progress import Reporter as EngineReporter
@@ -41,10 +43,11 @@ class Reporter(EngineReporter):
 class Forward(progress.Forward):
     """The engine's events with the numbers of the batch, and without what a bisection has no use for."""
 
-    def __init__(self, reporter: Reporter, start: int, size: int) -> None:
+    def __init__(self, reporter: Reporter, start: int, sizes: Mapping[str, int]) -> None:
+        """``sizes`` are of the batches, by the keys of their cells; ``start`` is their first block."""
         super().__init__(reporter)
-        self._start, self._size = start, size
+        self._start, self._sizes = start, sizes
         self.trial_started = self._within_batch  # type: ignore[method-assign]
 
     def _within_batch(self, cell: Cell, side: Side, number: int, of: int) -> None:
-        self._reporter.trial_started(cell, side, number - self._start, self._size)
+        self._reporter.trial_started(cell, side, number - self._start, self._sizes[cell.key])

@@ -91,6 +91,8 @@ class Specification:
     """Of a gate: the Python of an environment on which both sides stand, each with what differs laid over it."""
     prior_from_reading: bool = False
     """Whether versions that changed files of the failure's traceback weigh more in the search along versions."""
+    parallel: int = 1
+    """Batches that a search asks for at a time, each of a mix of its own where that tells more."""
 
 
 class Stage(StrEnum):

@@ -14,11 +14,14 @@ from bisect_env.search.records import Batch, Result, Tally, Told
 class Search(Protocol):
     """What a stage needs of a search."""
 
-    def ask(self) -> Batch[Any] | None:
-        """The batch to run next; None when it is over."""
+    def ask(self, busy: int) -> Batch[Any] | None:
+        """The batch to run next, beside so many of those asked before; None when there is none, or it is over."""
 
-    def tell(self, batch: Batch[Any], seen: Observation) -> None:
-        """What became of it. What it has cost is told to the costs that it was given."""
+    def tell(self, batch: Batch[Any], seen: Observation | None) -> None:
+        """What became of it; None: its trials are told with another batch of the same point, or were not run.
+
+        What it has cost is told to the costs that it was given.
+        """
 
     def know(self, point: Any, tally: Tally) -> None:
         """Trials that were run anyway."""
@@ -30,7 +33,9 @@ class Search(Protocol):
         """What is known by now."""
 
 
-def _told(batch: Batch[Any], seen: Observation) -> Told[Any]:
+def _told(batch: Batch[Any], seen: Observation | None) -> Told[Any]:
+    if seen is None:
+        return Told(batch, 0, 0)
     return Told(batch, seen.failures, seen.passes, seen.other, seen.skipped)
 
 
@@ -45,11 +50,11 @@ class Subsets:
         seed, batch = asked.seed, asked.batch
         self._search = subsets.Subsets(factors, confidence=confidence, seed=seed, costs=costs, batch=batch or "auto")
 
-    def ask(self) -> Batch[frozenset[int]] | None:
+    def ask(self, busy: int) -> Batch[frozenset[int]] | None:
         """See :class:`Search`."""
-        return self._search.ask()
+        return self._search.ask(busy)
 
-    def tell(self, batch: Batch[Any], seen: Observation) -> None:
+    def tell(self, batch: Batch[Any], seen: Observation | None) -> None:
         """See :class:`Search`."""
         self._search.tell(_told(batch, seen))
 
@@ -83,11 +88,11 @@ class Line:
             candidates, confidence=confidence, seed=seed, costs=costs, batch=batch or "auto", weights=weights
         )
 
-    def ask(self) -> Batch[int] | None:
+    def ask(self, busy: int) -> Batch[int] | None:
         """See :class:`Search`."""
-        return self._search.ask()
+        return self._search.ask(busy)
 
-    def tell(self, batch: Batch[Any], seen: Observation) -> None:
+    def tell(self, batch: Batch[Any], seen: Observation | None) -> None:
         """See :class:`Search`."""
         self._search.tell(_told(batch, seen))
 

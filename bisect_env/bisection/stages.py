@@ -15,13 +15,13 @@ from bisect_env.bisection.records import Answer as Kind
 from bisect_env.bisection.records import Specification
 from bisect_env.bisection.state import State
 from bisect_env.bisection.testing_ends import both_ends
-from bisect_env.bisection.wants import Asking, Check, Lookup, Trials, Want
+from bisect_env.bisection.wants import Asking, Check, Lookup, Round, Trials, Want
 from bisect_env.bisection.which_factors import which_factors
 from bisect_env.bisection.which_member import which_member
 from bisect_env.bisection.which_version import which_commit, which_version
 from bisect_env.snapshots.factors import Factor
 
-FITS = {Trials: Told, Check: Checked, Lookup: Candidates}
+FITS = {Trials: Told, Round: Told, Check: Checked, Lookup: Candidates}
 """What answers what."""
 
 

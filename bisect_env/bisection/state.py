@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from bisect_env.bisection.blame import Blame, Culprit, Part
 from bisect_env.bisection.confirming import Planned
@@ -22,9 +23,9 @@ from bisect_env.bisection.records import (
 )
 from bisect_env.bisection.records import Answer as Kind
 from bisect_env.bisection.searches import Search
-from bisect_env.bisection.wants import Asking, Check, Trials, Want
+from bisect_env.bisection.wants import Asking, Check, Round, Want
 from bisect_env.search.costs import Measured
-from bisect_env.search.records import Costs, Result, Tally
+from bisect_env.search.records import Batch, Costs, Result, Tally
 from bisect_env.snapshots.factors import Factor
 from bisect_env.snapshots.factors import Kind as FactorKind
 
@@ -183,7 +184,11 @@ class State:
     def ask(
         self, stage: Stage, search: Search, point: Callable[..., Levels], label: Callable[..., str]
     ) -> Asking[Result]:  # type: ignore[type-arg]
-        """Let a search ask until it is over.
+        """Let a search ask until it is over: of so many batches at a time as the specification says.
+
+        They are told in the order in which they were asked for, whichever ended first, and only once all have ended:
+        the same answers give the same asks, and a log of rounds is all that going on takes. Of batches of one mix one
+        is told all of its trials.
 
         Args:
             stage: that it belongs to.
@@ -192,19 +197,36 @@ class State:
             label: an answer of the search, for people.
         """
         self._believe(stage, _suspects(search.result(), label))
-        while (batch := search.ask()) is not None:
+        while batches := (yield from self._round(stage, search, point)):
+            sizes: dict[Levels, int] = {}
+            for batch, at in batches:
+                sizes[at] = sizes.get(at, 0) + batch.size
+            answer = yield Round(stage, tuple(sizes), tuple(sizes.values()))
+            assert isinstance(answer, Told)
+            seen = {each.point: each for each in answer.observations}
+            for batch, at in batches:
+                search.tell(batch, seen.pop(at, None))
+                tally = self.tally(at)
+                if tally.other >= ONLY_OTHERS and not tally.counted:
+                    search.forbid(batch.point)
+            self._believe(stage, _suspects(search.result(), label))
+        return search.result()
+
+    def _round(
+        self, stage: Stage, search: Search, point: Callable[..., Levels]
+    ) -> Asking[list[tuple[Batch[Any], Levels]]]:
+        """The batches to run side by side, each with its mix; none when the search is over."""
+        found: list[tuple[Batch[Any], Levels]] = []
+        while len(found) < self.specification.parallel:
+            batch = search.ask(busy=len(found))
+            if batch is None:
+                break
             at = yield from self.testable(stage, point(batch.point))
             if at in self.unresolvable:
                 search.forbid(batch.point)
-                continue
-            answer = yield Trials(stage, (at,), batch.size)
-            assert isinstance(answer, Told)
-            search.tell(batch, answer.observations[0])
-            tally = self.tally(at)
-            if tally.other >= ONLY_OTHERS and not tally.counted:
-                search.forbid(batch.point)
-            self._believe(stage, _suspects(search.result(), label))
-        return search.result()
+            else:
+                found.append((batch, at))
+        return found
 
     def _believe(self, stage: Stage, suspects: tuple[tuple[str, float], ...]) -> None:
         self.suspected_in, self.suspects = stage, suspects

@@ -22,6 +22,19 @@ class Trials:
 
 
 @dataclass(frozen=True)
+class Round:
+    """Batches side by side: of each mix so many trials. Answered by :class:`Told`, one observation a point.
+
+    No mix is compared with another. Where a budget allows only a part of the trials, the last batches are cut short or
+    left out, and the answer has no observation of what was left out.
+    """
+
+    stage: Stage
+    points: tuple[Levels, ...]
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Check:
     """Which of these mixes resolve? Answered by :class:`Checked`."""
 
@@ -39,6 +52,6 @@ class Lookup:
     bad: str
 
 
-Want = Trials | Check | Lookup
+Want = Trials | Round | Check | Lookup
 Asking = Generator[Want, Answer, T]
 """A stage, or a part of one: it asks for what it wants, is sent the answers, and returns what it came to."""

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from bisect_env.bisection.log import Answer, Candidates, Checked, Told
-from bisect_env.bisection.records import BAD, GOOD, Levels, Observation, Specification, Unresolvable
+from bisect_env.bisection.records import BAD, GOOD, Levels, Observation, Specification, Stage, Unresolvable
 from bisect_env.bisection.stages import Course
-from bisect_env.bisection.wants import Check, Lookup, Trials, Want
+from bisect_env.bisection.wants import Check, Lookup, Round, Want
 from bisect_env.matrix.cells import Condition, ReproducerChoice
 from bisect_env.search.records import Tally
 from bisect_env.snapshots.changes import Change
@@ -61,17 +61,19 @@ class World:
             return Checked(want.stage, tuple(Unresolvable(point, "conflict") for point in missing), len(want.points))
         if isinstance(want, Lookup):
             return Candidates(want.stage, want.distribution, self.versions)
-        return Told(tuple(self._seen(want, point) for point in want.points), want.size)
+        sizes = want.sizes if isinstance(want, Round) else (want.size,) * len(want.points)
+        seen = (self._seen(want.stage, point, size) for point, size in zip(want.points, sizes, strict=True))
+        return Told(tuple(seen), max(sizes))
 
-    def _seen(self, want: Trials, point: Levels) -> Observation:
+    def _seen(self, stage: Stage, point: Levels, size: int) -> Observation:
         if self.unresolvable(dict(point)):
-            return Observation(want.stage, 0, point, "", "", skipped="conflict")
-        failures = sum(self._random.random() < self.rate(dict(point)) for _ in range(want.size))
-        ids = tuple(f"t{number}" for number in range(want.size))
+            return Observation(stage, 0, point, "", "", skipped="conflict")
+        failures = sum(self._random.random() < self.rate(dict(point)) for _ in range(size))
+        ids = tuple(f"t{number}" for number in range(size))
         shown = ((SIGNATURE, failures),) if failures else ()
-        tally = Tally(failures, want.size - failures)
+        tally = Tally(failures, size - failures)
         return Observation(
-            want.stage, 0, point, "", "env", tally.failures, tally.passes, signatures=shown, trials=ids,
+            stage, 0, point, "", "env", tally.failures, tally.passes, signatures=shown, trials=ids,
             trial_seconds=1.0,
         )  # fmt: skip
 
