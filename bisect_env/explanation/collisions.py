@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from bisect_env.explanation.failures import MAIN, Fell, failures_of, shown
 from bisect_env.explanation.records import (
     Action,
     Collision,
@@ -20,7 +21,7 @@ from bisect_env.explanation.records import (
     WitnessLog,
 )
 from bisect_env.explanation.seen import Seen
-from bisect_env.explanation.waiting import cycle, waits
+from bisect_env.explanation.waiting import AUTOGRAD, cycle, waits
 from bisect_env.explanation.windows import Stuck, is_global
 from bisect_env.trials.records import Failure, Outcome, TrialRecord
 
@@ -37,11 +38,15 @@ def collisions_of(log: WitnessLog, windows: tuple[Window, ...], trial: TrialReco
     seen = Seen.of(log, windows)
     found: list[Collision] = []
     used: set[int] = set()
-    for failure in trial.failures:
-        met = _met(seen, failure)
+    fallen = failures_of(log, trial)
+    for fell in fallen:
+        met = _met(seen, fell)
         if met is not None:
             used.add(id(met))
-        found.append(_failed(seen, failure, met))
+        found.append(_failed(seen, fell, met))
+    if any(fell.raised is not None for fell in fallen):
+        # The first exception that a program did not catch may be one that it does not mind.
+        found.sort(key=lambda each: each.mechanism is Mechanism.UNKNOWN)
     if trial.outcome is Outcome.HANG:
         found.append(_hung(seen, trial))
     eager = list(_eager(seen, used, any(count for path in trial.paths for _, count in path.signs)))
@@ -58,34 +63,53 @@ def is_backward(window: Window | None) -> bool:
     return window is not None and "backward" in window.opened.value.lower()
 
 
-def _met(seen: Seen, failure: Failure) -> Event | None:
-    """What the failing thread obeyed right before; what autograd's threads did for it where it did nothing itself."""
+def _met(seen: Seen, fell: Fell) -> Event | None:
+    """What the failing thread obeyed right before; what autograd's threads did for it where it did nothing itself.
+
+    Where the witness has seen the exception, or a traceback was printed, what was obeyed at that very line of code,
+    however long before the process ended.
+    """
+    failure = fell.failure
     until, since = failure.t + SLACK, failure.t - REPORTED_WITHIN
     obeyed = [
         event
         for event in seen.log.events
-        if event.action is Action.OBEYED and raised(event) and since <= event.t <= until and _fits(event, failure)
+        if event.action is Action.OBEYED and raised(event) and event.t <= until and _fits(event, fell)
     ]
     own = [event for event in obeyed if event.thread == failure.thread]
-    others = [event for event in obeyed if not _is_worker(event.thread)]
-    found = own or others
+    if fell.raised is not None:
+        # An exception of a pool's thread is raised again, and ends another one.
+        line = [event for event in obeyed if event.stack and event.stack[:1] == fell.raised.stack[:1]]
+        found = [event for event in line if event.thread == failure.thread] or line or own
+    elif not fell.when:
+        told = own if failure.thread else obeyed
+        found = [event for event in told if shown(event.stack, failure.traceback)] or told
+    else:
+        recent = [event for event in obeyed if event.t >= since]
+        others = [event for event in recent if not _is_worker(event.thread)]
+        found = [event for event in recent if event.thread == failure.thread] or others
     return found[-1] if found else None
 
 
-def _fits(event: Event, failure: Failure) -> bool:
+def _fits(event: Event, fell: Fell) -> bool:
     """Whether a failure can be what obeying led to."""
     if event.state is State.TRACING:
-        return "symbolically trace" in failure.message or "fx" in failure.message.lower()
+        return "symbolically trace" in fell.text or "fx" in fell.failure.message.lower()
     if event.state is State.RECOMPILE_LIMIT:
-        return "recompile" in f"{failure.signature.type} {failure.message}".lower()
-    return True
+        return "recompile" in f"{fell.failure.signature.type} {fell.text}".lower()
+    return fell.when or shown(event.stack, fell.failure.traceback)
 
 
 def _is_worker(thread: str) -> bool:
     return thread[:1] == "w" and thread[1:].isdigit()
 
 
-def _failed(seen: Seen, failure: Failure, met: Event | None) -> Collision:
+def _failed(seen: Seen, fell: Fell, met: Event | None) -> Collision:
+    failure = fell.failure
+    victim = failure.thread
+    if met is not None and (not victim or (fell.raised is not None and not met.thread.startswith(AUTOGRAD))):
+        victim = met.thread
+    failure = replace(failure, thread=victim or MAIN)
     message = f"{failure.signature.type}: {_first_line(failure)}"
     base = Collision(
         Mechanism.UNKNOWN, Consequence.FAILED, failure.thread, met, "", None, at=failure.t, message=message
@@ -94,8 +118,15 @@ def _failed(seen: Seen, failure: Failure, met: Event | None) -> Collision:
         return _explained(seen, base, met)
     for looks, explain in _WITHOUT_A_READ:
         if looks(failure):
-            return explain(seen, base, failure)
+            found = explain(seen, base, failure)
+            if found.mechanism is not Mechanism.UNKNOWN or fell.raised is None:
+                return found
+    if fell.raised is not None:
+        return replace(base, met=fell.raised)
     last = [event for event in seen.log.events if event.thread == failure.thread and event.t <= failure.t]
+    if not fell.when:
+        # Some call of the process failed so, whether or not that is what ended it.
+        last = [event for event in seen.log.events if event.action is Action.OBEYED and raised(event)] or last
     return replace(base, met=last[-1] if last else None)
 
 

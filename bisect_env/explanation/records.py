@@ -31,6 +31,8 @@ class State(StrEnum):
     """Autograd runs a compiled function's backward, in whatever thread."""
     UNFUSED = "unfused-attention"
     """A call of the eager, dense attention."""
+    UNCAUGHT = "uncaught-exception"
+    """An exception that ended a thread: its type and first line, and behind `` <- `` those of what it came from."""
 
 
 class Action(StrEnum):
@@ -48,6 +50,8 @@ class Action(StrEnum):
     ACQUIRE = "acquire"
     RELEASE = "release"
     CALL = "call"
+    RAISED = "raised"
+    """Of an exception that nothing caught, with the stack from where it was raised (of its cause, where it has one)."""
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,7 @@ NAMES = {
     State.KERNEL: "a kernel's load",
     State.BACKWARD: "a compiled function's backward",
     State.UNFUSED: "the eager attention",
+    State.UNCAUGHT: "an exception",
 }
 
 
@@ -232,8 +233,12 @@ def _unknown(seen: Seen, clock: Clock, each: Collision) -> str:
     if each.met is not None:
         where = place(each.met.stack)
         told += (
-            f" The last that the witness saw of it was {NAMES[each.met.state]} ({each.met.action}"
-            f"{f', {each.met.value}' if each.met.value else ''}) at {clock.at(when)}{f' in {where}' if where else ''}."
+            f" It was raised in {where}."
+            if where and each.met.state is State.UNCAUGHT
+            else (
+                f" The last that the witness saw{_of_it(each)} was {NAMES[each.met.state]} ({each.met.action}"
+                f"{f', {each.met.value}' if each.met.value else ''}) at {clock.at(when)}{f' in {where}' if where else ''}."
+            )
         )
     open_ = [
         f"{window.thread} {_had(window.state)} since {clock.at(window.start)}"
@@ -242,6 +247,12 @@ def _unknown(seen: Seen, clock: Clock, each: Collision) -> str:
     ]
     told += f" At that moment {', '.join(open_)}." if open_ else " At that moment no other thread had anything open."
     return told + " None of the known mechanisms fits."
+
+
+def _of_it(each: Collision) -> str:
+    """Of the victim; or of another thread, which is named."""
+    assert each.met is not None, "only of what was seen"
+    return " of it" if each.met.thread == each.victim else f" to fail, in thread {each.met.thread},"
 
 
 def _had(state: State) -> str:

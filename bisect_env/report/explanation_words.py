@@ -35,6 +35,7 @@ OPEN = {
     State.KERNEL: "a kernel being loaded",
     State.BACKWARD: "a compiled backward running",
     State.UNFUSED: "unfused attention running",
+    State.UNCAUGHT: "an exception",
 }
 """A window of that state, after "while thread A had"."""
 _NOUNS = {Consequence.FAILED: "failure", Consequence.EAGER: "eager call", Consequence.HUNG: "hang"}
@@ -49,6 +50,7 @@ _DID = {
     Action.ACQUIRE: "acquired",
     Action.RELEASE: "released",
     Action.CALL: "called",
+    Action.RAISED: "raised",
 }
 
 

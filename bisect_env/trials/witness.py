@@ -15,7 +15,11 @@ LIMIT = 1_000_000
 """Characters of a log in a record."""
 _BEGINNING = 0.3
 """Share of the room for what came first; the rest is for what is near a failure."""
-_DECISIVE = ("obeyed", "wait")
+_DECISIVE = ("obeyed", "wait", "raised")
+_FAILED = "raised"
+"""Action of an exception that ended a thread, and value of what was obeyed and made a call fail."""
+_MOMENTS = 20
+"""Of these, so many are moments that what happened round them is kept: of a command only the end is known."""
 _CHANGES = ("set", "clear", "enter", "leave", "acquire", "release")
 
 
@@ -36,6 +40,7 @@ class _Event:
     state: str
     action: str
     stack: int
+    failed: bool
 
 
 def thinned(text: str, near: Sequence[float], limit: int = LIMIT) -> str:
@@ -48,7 +53,7 @@ def thinned(text: str, near: Sequence[float], limit: int = LIMIT) -> str:
 
     Args:
         text: the log.
-        near: when something failed, unix seconds.
+        near: when something failed, unix seconds; what the log itself tells of failures is added.
         limit: characters.
     """
     if len(text) <= limit:
@@ -73,7 +78,8 @@ def thinned(text: str, near: Sequence[float], limit: int = LIMIT) -> str:
     room = limit - sum(len(line) + 1 for line in kept.values())
     beginning = int(room * _BEGINNING)
     room -= beginning - _keep(events, beginning, kept, stacks)
-    moments = list(near) or [event.t for event in events[-1:]]
+    failed = [event.t for event in events if event.failed]
+    moments = [*near, *failed[:_MOMENTS]] or [event.t for event in events[-1:]]
     important = _last_changes(events, moments)
 
     def rank(event: _Event) -> tuple[bool, float]:
@@ -132,7 +138,8 @@ def _words(line: str) -> dict[str, Any]:
 
 def _event(place: int, line: str, words: Any) -> _Event | None:
     try:
-        t, thread, state, action, _, stack = words
-        return _Event(place, line, float(t), str(thread), str(state), str(action), int(stack))
+        t, thread, state, action, value, stack = words
+        failed = _FAILED in (action, value)
+        return _Event(place, line, float(t), str(thread), str(state), str(action), int(stack), failed)
     except (TypeError, ValueError, OverflowError):
         return None

@@ -24,6 +24,7 @@ from witness_targets import (
     CONFIG_MODULE,
     CONFIG_NAMES,
     KERNEL,
+    RAISED,
     TRACE,
     UNFUSED,
 )
@@ -199,6 +200,8 @@ class Hooks:
                 if held is not None:
                     lanes.keep(lane, held)
                 lanes.event(lane, t, state, "obeyed", text)
+                if text == RAISED:
+                    lanes.written()
 
         return obeyed
 

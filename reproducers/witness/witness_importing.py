@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from witness_endings import Endings
 from witness_hooks import Hooks, own_codes
 from witness_lanes import Lanes
 from witness_log import Log
@@ -36,6 +37,7 @@ def begin(path: str) -> None:
     log = Log(path, lanes)
     sys.meta_path.insert(0, Finder(log, Hooks(lanes)))
     log.begin()
+    Endings(lanes, log).begin()
 
 
 class Finder:

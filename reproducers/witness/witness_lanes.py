@@ -5,13 +5,15 @@ Every thread appends to a queue of its own; the writer's thread alone takes from
 
 from __future__ import annotations
 
+import _thread
 import itertools
 import sys
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
-from types import CodeType
+from types import CodeType, TracebackType
 from typing import Any
 
 FRAMES = 12
@@ -20,6 +22,10 @@ STACKS = 20_000
 """Different stacks kept; an event beyond has none."""
 QUEUED = 50_000
 """Events of a thread waiting for the writer, at most; the oldest go."""
+PATIENCE = 1.0
+"""Seconds that a thread waits at most until what it did is written."""
+AT_ONCE = 200
+"""Times that one does: a program that fails over and over is not slowed down for ever."""
 
 clock = time.perf_counter
 _HERE = str(Path(__file__).parent)
@@ -77,7 +83,13 @@ class Lanes:
         self._numbers, self._foreign = itertools.count(1), itertools.count(1)
         self._by_ident: dict[int, Lane] = {}
         self.alive = True
-        """False in a forked child, where nobody would write anything."""
+        """False in a forked child, where nobody would write anything, and once the log is closed."""
+        self.wake = _thread.allocate_lock()
+        """Given back to have the writer write at once."""
+        self.wake.acquire()
+        self.waiting: deque[_thread.LockType] = deque()
+        """Of threads that wait until it has; each is given back then."""
+        self._at_once = AT_ONCE
 
     def here(self) -> Lane:
         """The calling thread's lane."""
@@ -112,18 +124,45 @@ class Lanes:
         lane.lost += len(lane.queue) == QUEUED
         lane.queue.append(event)
 
+    def written(self) -> None:
+        """Wait until what the threads did so far is written: the process may be about to die.
+
+        The writer's thread writes it. The calling one may be inside of a compiled function, where dynamo looks at every
+        frame that runs.
+        """
+        if not self.alive or not self._at_once:
+            return
+        self._at_once -= 1
+        done = _thread.allocate_lock()
+        done.acquire()
+        self.waiting.append(done)
+        with suppress(RuntimeError):  # somebody else has just given it back
+            self.wake.release()
+        done.acquire(timeout=PATIENCE)
+
+    def stack_of(self, trace: TracebackType | None) -> Stack:
+        """Where an exception was raised."""
+        frames: deque[tuple[CodeType, int]] = deque(maxlen=FRAMES)
+        while trace is not None:
+            code = trace.tb_frame.f_code
+            if not code.co_filename.startswith(_HERE):
+                frames.appendleft((code, trace.tb_lasti))
+            trace = trace.tb_next
+        return self._known([*frames])
+
     def stack(self) -> Stack:
         """The calling thread's, without the witness's own frames."""
         frame: Any = sys._getframe(1)
-        words: list[int] = []
         frames: list[tuple[CodeType, int]] = []
         while frame is not None and len(frames) < FRAMES:
             code = frame.f_code
             if not code.co_filename.startswith(_HERE):
                 frames.append((code, frame.f_lasti))
-                words += (id(code), frame.f_lasti)
             frame = frame.f_back
-        key = tuple(words)
+        return self._known(frames)
+
+    def _known(self, frames: list[tuple[CodeType, int]]) -> Stack:
+        key = tuple([word for code, offset in frames for word in (id(code), offset)])
         known = self._stacks.get(key)
         if known is None:
             if len(self._stacks) >= STACKS:

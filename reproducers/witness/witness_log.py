@@ -23,7 +23,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from witness_lanes import Lane, Lanes, Stack, clock
+from witness_lanes import PATIENCE, Lane, Lanes, Stack, clock
 
 FIRST, LAST = 2_000, 10_000
 """Events of a thread that are kept."""
@@ -71,18 +71,27 @@ class Log:
 
     def _run(self) -> None:
         while not self._ended:
-            time.sleep(INTERVAL)
+            self._lanes.wake.acquire(timeout=INTERVAL)
+            waiting = [self._lanes.waiting.popleft() for _ in range(len(self._lanes.waiting))]
             with self._lock:
                 if not self._ended:
                     self._flush_or_stop()
+            for done in waiting:
+                done.release()
 
     def end(self) -> None:
         """Write what is left and the last line."""
-        with self._lock:
+        # Not for ever: a handler of a signal that came while this thread wrote may end the process.
+        if not self._lock.acquire(timeout=PATIENCE):
+            return
+        try:
             if not self._ended:
                 self._ended = True
                 self._said.append(json.dumps({"end": self._time(clock())}))
                 self._flush_or_stop()
+                self._lanes.alive = False
+        finally:
+            self._lock.release()
 
     def _flush_or_stop(self) -> None:
         try:

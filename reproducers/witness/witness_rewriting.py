@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from witness_targets import Found, Function, Guard, Module
+from witness_targets import RAISED, Found, Function, Guard, Module
 
 PREFIX = "_witness_hook_"
 
@@ -272,7 +272,7 @@ class _Rewriter(ast.NodeTransformer):
         while place < len(body):
             statement = body[place]
             if isinstance(statement, (ast.Raise, ast.Return)):
-                text = "raised" if isinstance(statement, ast.Raise) else "ran the eager original"
+                text = RAISED if isinstance(statement, ast.Raise) else "ran the eager original"
                 call = self._call(statement, "obeyed", guard.state, text)
                 body.insert(place, ast.copy_location(ast.Expr(call), statement))
                 self._guarded(guard)

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 TRACING, COMPILING, TRACE, COMPILE = "fx-tracing", "compiling", "trace", "compile"
 LOCK, CONFIG, LIMIT, ANNOTATION = "compile-lock", "dynamo-config", "recompile-limit", "fx-annotation"
 KERNEL, BACKWARD, UNFUSED = "kernel-load", "backward", "unfused-attention"
+UNCAUGHT = "uncaught-exception"
+RAISED = "raised"
+"""What obeying came to: the call failed."""
 
 CONFIG_MODULE = "torch._dynamo.config"
 CONFIG_NAMES = ("recompile_limit", "cache_size_limit", "error_on_nested_fx_trace")

@@ -116,3 +116,36 @@ def test_times_are_in_the_unit_that_suits_them() -> None:
     assert [took(s) for s in (0.00004, 0.0094, 0.0096, 0.9994, 0.9996, 12)] == [
         "less than 0.1 ms", "9.4 ms", "10 ms", "999 ms", "1.0 s", "12.0 s",
     ]  # fmt: skip
+
+
+def test_the_thread_that_failed_is_named_and_where_it_failed() -> None:
+    story = Story()
+    end = story.traces("w0")
+    story.obeys("Thread-2 (b)")
+    end()
+    story.does("Thread-2 (b)", State.UNCAUGHT, Action.RAISED, f"RuntimeError: {FX}", READING)
+    story.passes(8)
+    ended = failure("main", story.now)
+    [account_, *_] = told(story, trial(ended))
+    assert "; Thread-2 (b) read it at 0.0030 s in compile_wrapper" in account_ and "working for" not in account_
+
+
+def test_an_exception_that_nothing_explains_is_told_with_the_place_where_it_was_raised() -> None:
+    story = Story()
+    story.enters("b", State.COMPILE)
+    story.does("b", State.UNCAUGHT, Action.RAISED, "KeyError: 'custom'", READING)
+    [only] = told(story, trial())
+    assert only.startswith("Thread b, at 0.0020 s; the call failed: KeyError: 'custom'.")
+    assert "It was raised in compile_wrapper (torch/_dynamo/eval_frame.py:845) <- caller." in only
+
+
+def test_a_call_that_failed_in_another_thread_is_no_more_than_told() -> None:
+    story = Story()
+    end = story.traces("w0")
+    story.obeys("Thread-2 (b)")
+    end()
+    exited = failure("main", story.now + 9, "exit status 1", type_="exit 1")
+    [only] = told(story, trial(exited))
+    assert (
+        "The last that the witness saw to fail, in thread Thread-2 (b), was the tracing flag (obeyed, raised)" in only
+    )

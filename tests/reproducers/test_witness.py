@@ -502,3 +502,144 @@ def test_a_log_that_grows_no_more_costs_the_trial_nothing(tmp_path: Path) -> Non
     assert ran.status == 0 and ran.output.count("witness: its log ends early") == 1 and "ran" in ran.output
     assert "Traceback" not in ran.output
     assert ran.log is not None and ran.of(State.TRACING)
+
+
+FAILS = """
+        import os, sys, threading, time
+        import torch.other as other
+        from torch._dynamo.eval_frame import optimize
+        other.switch(True)
+        def call():
+            optimize(lambda: 1)()
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        pytest.param(
+            "thread = threading.Thread(target=call, name='b'); thread.start(); thread.join(); sys.exit(3)",
+            [("b", "RuntimeError: nested", "compile_wrapper")],
+            id="a thread",
+        ),
+        pytest.param(
+            "threading.excepthook = lambda given: os._exit(3)\n"
+            "thread = threading.Thread(target=call, name='b'); thread.start(); thread.join()",
+            [("b", "RuntimeError: nested", "compile_wrapper")],
+            id="a hook of the program's own ends it",
+        ),
+        pytest.param("call()", [("main", "RuntimeError: nested", "compile_wrapper")], id="the main thread"),
+        pytest.param(
+            "sys.excepthook = lambda *given: print('mine')\ncall()",
+            [("main", "RuntimeError: nested", "compile_wrapper")],
+            id="the main thread, behind a hook of the program's own",
+        ),
+        pytest.param(
+            "sys.excepthook = lambda *given: os._exit(3)\ncall()",
+            [("main", "RuntimeError: nested", "compile_wrapper")],
+            id="the main thread, behind a hook that ends it",
+        ),
+        pytest.param(
+            "try:\n    call()\nexcept RuntimeError as error:\n    raise ValueError('step 3') from error",
+            [("main", "ValueError: step 3 <- RuntimeError: nested", "compile_wrapper")],
+            id="where its cause was raised",
+        ),
+        pytest.param(
+            "try:\n    call()\nexcept RuntimeError:\n    raise ValueError('step 3')",
+            [("main", "ValueError: step 3 <- RuntimeError: nested", "<module>")],
+            id="in the handling of another one",
+        ),
+        pytest.param(
+            "class Odd(Exception):\n    def __str__(self): raise KeyError\nraise Odd",
+            [("main", "Odd", "<module>")],
+            id="without a text",
+        ),
+        pytest.param("sys.exit(3)", [], id="an exit is none"),
+        pytest.param(
+            "thread = threading.Thread(target=sys.exit, name='b'); thread.start(); thread.join(); sys.exit(3)",
+            [],
+            id="a thread's exit neither",
+        ),
+        pytest.param("try:\n    call()\nexcept RuntimeError:\n    sys.exit(3)", [], id="one that was caught neither"),
+    ],
+)
+def test_an_exception_that_ends_a_thread_is_told(tmp_path: Path, body: str, told: list[tuple[str, str, str]]) -> None:
+    ran = run(tmp_path, textwrap.dedent(FAILS) + body + "\n")
+    assert ran.status in (1, 3), ran.output
+    seen = ran.of(State.UNCAUGHT)
+    assert [(event.thread, event.value, event.stack[0].function) for event in seen] == told
+    assert ran.log is not None and ran.log.complete
+    assert all(event.action is Action.RAISED for event in seen)
+    obeyed = ran.of(State.TRACING, Action.OBEYED)
+    for event in seen:
+        if event.stack[0].function == "compile_wrapper":
+            assert event.stack[0] == obeyed[-1].stack[0] and event.t >= obeyed[-1].t
+    plain = {**variables(tmp_path), "PYTHONPATH": str(tmp_path / "site-packages")}
+    without = subprocess.run(
+        [sys.executable, str(tmp_path / "script.py")], env=plain, capture_output=True, text=True, timeout=30
+    )
+    assert (ran.status, ran.output) == (without.returncode, without.stdout + without.stderr)
+
+
+@pytest.mark.parametrize(
+    ("end", "complete"),
+    [
+        ("os._exit(3)", True),
+        ("os.abort()", True),
+        ("os.kill(os.getpid(), 9)", False),
+        ("import ctypes; ctypes.string_at(0)", False),
+    ],
+)
+def test_what_led_to_a_failure_is_written_however_the_process_ends(tmp_path: Path, end: str, complete: bool) -> None:
+    """At once: the writer's next turn never comes."""
+    body = f"try:\n    call()\nexcept RuntimeError:\n    {end}\n"
+    ran = run(tmp_path, "import time; time.sleep(0.5)\n" + textwrap.dedent(FAILS) + body)
+    assert ran.status != 0 and ran.log is not None and ran.log.complete is complete
+    assert [event.action for event in ran.of(State.TRACING)] == [Action.SET, Action.READ, Action.OBEYED]
+
+
+def test_a_program_that_fails_over_and_over_is_not_slowed_down_for_ever(tmp_path: Path) -> None:
+    body = """
+        import _thread, gc
+        lanes = next(one for one in gc.get_objects() if type(one).__name__ == "Lanes")
+        lanes.wake = _thread.allocate_lock()  # as a writer that is never done: each wait is as long as waits are
+        lanes.wake.acquire()
+        lanes._at_once = 2
+        begun = time.monotonic()
+        for _ in range(2_000):
+            try:
+                call()
+            except RuntimeError:
+                pass
+        print(2 < time.monotonic() - begun < 10)
+    """
+    ran = run(tmp_path, textwrap.dedent(FAILS) + textwrap.dedent(body))
+    assert ran.output.split() == ["True"] and len(ran.of(State.TRACING, Action.OBEYED)) == 2_000
+
+
+def test_a_handler_that_ends_the_process_while_the_log_is_written_ends_it(tmp_path: Path) -> None:
+    body = """
+        import gc, signal
+        log = next(one for one in gc.get_objects() if type(one).__name__ == "Log")
+        signal.signal(signal.SIGALRM, lambda *_: os._exit(3))
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with log._lock:
+            time.sleep(20)
+    """
+    ran = run(tmp_path, textwrap.dedent(FAILS) + textwrap.dedent(body))
+    assert ran.status == 3
+
+
+def test_a_forked_child_ends_as_it_would_and_writes_nothing(tmp_path: Path) -> None:
+    body = """
+        pid = os.fork()
+        if not pid:
+            try:
+                call()
+            finally:
+                os._exit(7)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    """
+    ran = run(tmp_path, textwrap.dedent(FAILS) + textwrap.dedent(body))
+    assert ran.output.split() == ["7"] and ran.log is not None and ran.log.complete
+    assert not ran.of(State.UNCAUGHT) and not ran.of(State.TRACING, Action.OBEYED)

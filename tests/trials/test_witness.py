@@ -166,3 +166,15 @@ def test_the_order_of_lines_does_not_matter(shuffle: random.Random) -> None:
     one, other = read_log(HEAD + "".join(lines)), read_log(HEAD + "".join(shuffled))
     assert one is not None and other is not None and one.events == other.events
     assert one.events[0].state is State.TRACING
+
+
+@pytest.mark.parametrize(("action", "value"), [("obeyed", "raised"), ("raised", "RuntimeError: nested")])
+def test_of_a_command_what_was_round_its_failure_is_kept_and_not_only_what_was_round_its_end(
+    action: str, value: str
+) -> None:
+    failed = json.dumps({"e": [400.5, "w1", "fx-tracing", action, value, 0]}) + "\n"
+    text = HEAD + "".join(line(float(t), "set" if t % 2 else "read") for t in range(1000)) + failed
+    log = read_log(thinned(text, [999.0], len(text) // 4))
+    assert log is not None and log.dropped > 500
+    times = {event.t for event in log.events}
+    assert {400.5, *map(float, range(390, 411)), *map(float, range(980, 1000))} <= times

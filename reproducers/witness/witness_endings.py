@@ -1,0 +1,112 @@
+"""Notes the exceptions that end a thread, and lets no process end by itself before what it did is written.
+
+A program's own hooks stay in force: `threading.excepthook` is left to it, `sys.excepthook` is passed on to.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, NoReturn
+
+from witness_lanes import Lanes, clock
+from witness_log import Log
+from witness_targets import UNCAUGHT
+
+LONGEST = 300
+"""Characters of an exception's text that are kept."""
+LINKS = 4
+"""Exceptions behind it, its causes or what it was raised in the handling of, that are named."""
+_NO_FAILURE = (SystemExit, KeyboardInterrupt)
+
+
+class Endings:
+    """The process's exceptions that nobody caught, and its ways to end without running exit handlers."""
+
+    def __init__(self, lanes: Lanes, log: Log) -> None:
+        self._lanes, self._log = lanes, log
+        self._noted: BaseException | None = None
+        """Of the main thread."""
+
+    def begin(self) -> None:
+        """Watch from now on."""
+        self._watch_threads()
+        passed_on = sys.excepthook
+
+        def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+            self._main(error)
+            passed_on(kind, error, trace)
+
+        sys.excepthook = hook
+        atexit.register(self._exits)
+        os._exit = self._ending(os._exit)
+        os.abort = self._ending(os.abort)
+
+    def _watch_threads(self) -> None:
+        """By what a thread calls when its work raised: a hook that was set now would give way to one of the program's."""
+        make: Callable[[], Callable[[Any], None]] = threading._make_invoke_excepthook  # type: ignore[attr-defined]
+
+        def make_noting() -> Callable[[Any], None]:
+            invoke = make()
+
+            def invoke_noting(thread: Any) -> None:
+                self._uncaught(sys.exc_info()[1])
+                invoke(thread)
+
+            return invoke_noting
+
+        threading._make_invoke_excepthook = make_noting  # type: ignore[attr-defined]
+
+    def _ending(self, end: Callable[..., NoReturn]) -> Callable[..., NoReturn]:
+        """The same, behind the writing of the log."""
+
+        def written_first(*given: Any) -> NoReturn:
+            self._exits()
+            self._log.end()
+            end(*given)
+
+        return written_first
+
+    def _exits(self) -> None:
+        """Where a hook of the program's own stood in for the one here, Python still has what ended the main thread."""
+        self._main(getattr(sys, "last_exc", None) or getattr(sys, "last_value", None))
+
+    def _main(self, error: BaseException | None) -> None:
+        if error is not self._noted:
+            self._noted = error
+            self._uncaught(error)
+
+    def _uncaught(self, error: BaseException | None) -> None:
+        if error is None or isinstance(error, _NO_FAILURE) or not self._lanes.alive:
+            return
+        t, lane = clock(), self._lanes.here()
+        stack = self._lanes.stack_of(_first(error).__traceback__)
+        self._lanes.keep(lane, (t, lane.name, UNCAUGHT, "raised", _text(error), stack))
+        self._lanes.written()
+
+
+def _first(error: BaseException) -> BaseException:
+    """The exception that it was raised from, and so on: where that one was raised, it began."""
+    for _ in range(LINKS):
+        if error.__cause__ is None:
+            break
+        error = error.__cause__
+    return error
+
+
+def _text(error: BaseException) -> str:
+    """``TrainingError: step 3 <- RuntimeError: nested``: type and first line, and those of what stands behind it."""
+    told: list[str] = []
+    behind: BaseException | None = error
+    while behind is not None and len(told) <= LINKS:
+        try:
+            lines = str(behind).strip().splitlines()
+        except Exception:  # noqa: BLE001 - a text that cannot be made is no reason to lose the exception
+            lines = []
+        told.append(": ".join([type(behind).__name__, *lines[:1]])[:LONGEST])
+        behind = behind.__cause__ or (None if behind.__suppress_context__ else behind.__context__)
+    return " <- ".join(told)
