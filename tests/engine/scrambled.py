@@ -53,6 +53,7 @@ class ScrambledSlots(Generic[Task]):
         assert attempt.slot.cell.key in self._keys and task not in self._under_way, "one attempt of a task at a time"
         self._tasks.add(task)
         self._under_way.add(task)
+        self._executor.begun.append(len(self._tasks))
         lost = self._executor.loses(attempt)
         self._pool.start(task, lambda: self._run(attempt, lost))
 
@@ -99,9 +100,16 @@ class Scrambled(Local):
     random: random.Random = field(default_factory=random.Random)
     tries: dict[Any, int] = field(default_factory=dict)
     losses: list[str] = field(default_factory=list)
+    begun: list[int] = field(default_factory=list)
+    """At the start of each attempt, how many tasks there were."""
 
     def __post_init__(self) -> None:
         self.random.seed(self.seed)
+
+    @property
+    def most_at_once(self) -> int:
+        """Tasks at a time at most."""
+        return max(self.begun, default=0)
 
     def capacity(self, at_once: int) -> int:
         return self.room
