@@ -10,6 +10,8 @@ import pytest
 
 from tests.slurm import server
 from tests.slurm.server import Slurm
+from tests.slurm.world import Cluster
+from tests.support.racing import World
 
 
 @pytest.fixture(scope="session")
@@ -35,3 +37,11 @@ def slurm(running_slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slu
         monkeypatch.setenv(name, value)
     yield running_slurm
     running_slurm.reset()
+
+
+@pytest.fixture
+def cluster(world: World, slurm: Slurm) -> Iterator[Cluster]:
+    """A project whose trials run on the pretended nodes."""
+    found = Cluster(world, slurm)
+    yield found
+    found.end()

@@ -1,0 +1,84 @@
+"""What is the cluster's fault is told and tried again elsewhere, and is never an outcome."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_full_disk import mount
+from tests.slurm.test_losses import EVERYWHERE, complete, finished, small
+from tests.slurm.world import Cluster
+
+__all__ = ["small"]
+
+
+def not_measured(cluster: Cluster) -> str:
+    """The errors of a run that comes to no trial, and says so."""
+    done = cluster.world.run("matrix", "matrix.yaml", timeout=200)
+    assert done.returncode == 5 and "Traceback" not in done.stderr, done.stdout + done.stderr
+    assert "NOT RUN" in done.stdout and not cluster.world.trials() and not cluster.runs("begin")
+    cluster.nothing_left()
+    return done.stderr
+
+
+def body(executor: str) -> tuple[str, str]:
+    text = "axes: {torch: [2.14.1], transformers: [5.8.1]}\ntrials: 2\ncontrols: 1\nsolo: 0\n"
+    return text, executor
+
+
+def test_what_no_node_has_is_told_in_slurms_words(small: Cluster) -> None:
+    small.matrix(*body("{partition: gpu, constraint: nowhere}"))
+    assert "Invalid feature specification" in not_measured(small)
+    small.matrix(*body("{partition: gpu, gpus: 7}"))
+    assert "Requested node configuration is not available" in not_measured(small)
+    small.matrix(*body("{partition: moon}"))
+    assert "moon" in not_measured(small)
+
+
+def test_a_job_that_never_starts(small: Cluster) -> None:
+    small.matrix(*body("{partition: gpu, patience: 1, extra: {hold: true}}"))
+    assert "JobHeldUser" in not_measured(small)
+
+
+def test_the_time_limit_of_a_job(small: Cluster) -> None:
+    small.hold.touch()
+    process = small.start()
+    small.wait_for(lambda: small.runs("begin"), "no trial begins")
+    job = small.runs("begin")[-1]["SLURM_JOB_ID"]
+    small.slurm.time_out(job)
+    small.slurm.wait(lambda: job not in {each.id for each in small.slurm.jobs()}, "the job is not timed out")
+    small.hold.unlink()
+    complete(small, *finished(process))
+
+
+def test_all_jobs_cancelled_by_somebody_else(small: Cluster) -> None:
+    process = small.start()
+    for _ in range(2):
+        seen = len(small.runs("begin"))
+        small.wait_for(lambda seen=seen: len(small.runs("begin")) > seen, "no trial begins")
+        small.slurm.ask("scancel", "--partition", "gpu")
+    complete(small, *finished(process))
+
+
+@pytest.fixture
+def full(small: Cluster) -> Iterator[Path]:
+    """node1, whose own disk has no room."""
+    place = small.slurm.disk("node1")
+    if trouble := mount(place, "size=4k,nr_inodes=2"):
+        pytest.skip(f"no disk can be mounted here: {trouble}")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_node_whose_disk_is_full(small: Cluster, full: Path) -> None:
+    small.matrix(*body(EVERYWHERE))
+    stdout, stderr = finished(small.start())
+    assert "FULL" in stdout and "node1" in stderr, stdout + stderr
+    assert {run["SLURMD_NODENAME"] for run in small.runs()} == {"node2"}
+    small.everything_once(3)
+    small.nothing_left()
