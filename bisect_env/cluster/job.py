@@ -31,6 +31,8 @@ VERSION = 1
 JOB = "job.json"
 RESULTS = "results"
 ENDED = "ended.json"
+ROUNDS = "rounds-"
+"""Begins the names of results of rounds."""
 
 Record = TypeVar("Record")
 
@@ -96,7 +98,7 @@ class ItemResult:
     """A record that came of a job, as the submitter stores it: one of an item, or one of a round's processes."""
 
     item: str
-    """``Item.id``; of rounds ``rounds-`` and a number."""
+    """``Item.id``; of rounds ``ROUNDS`` and the record's id."""
     cell_key: str
     sample: StoredTrial
 
@@ -197,6 +199,13 @@ def write_result(result: ItemResult, folder: Path) -> None:
     with _explained(folder):
         (folder / RESULTS).mkdir(parents=True, exist_ok=True)
         _put(folder / RESULTS / f"{result.item}.json", _versioned(encode(result)))
+
+
+def forget_rounds(folder: Path) -> None:
+    """Remove what a job has left of rounds: started again, it times all of them anew, and the two were never beside."""
+    with _explained(folder):
+        for path in (folder / RESULTS).glob(f"{ROUNDS}*.json"):
+            path.unlink()
 
 
 def results(folder: Path) -> dict[str, ItemResult]:

@@ -156,6 +156,7 @@ class _Job:
             self._report.note,
         )
         self._run_items(bench, found, own)
+        job.forget_rounds(self._folder)
         if spec.entrants:
             entrants = [_on(found, entrant) for entrant in spec.entrants]
             sessions.run(bench, entrants, self._report, self._keep)
@@ -166,7 +167,7 @@ class _Job:
             self.ended = replace(self.ended, fits=fits)
 
     def _run_items(self, bench: Bench, found: Mapping[str, Environment], own: Path) -> None:
-        # A job that Slurm starts again, after its node failed, goes on where it was.
+        # A job that is started again goes on where it was.
         done = job.results(self._folder)
         place = Place(0, machine.cores())
         for item in self._spec.items:
@@ -183,7 +184,7 @@ class _Job:
 
     def _keep(self, cell: Cell, sample: StoredTrial) -> None:
         """A record of a process of rounds."""
-        self._leave(f"rounds-{sample.record.id}", cell, sample)
+        self._leave(f"{job.ROUNDS}{sample.record.id}", cell, sample)
 
     def _leave(self, name: str, cell: Cell, sample: StoredTrial) -> None:
         record = replace(sample.record, host=sample.record.host + self._facts)
@@ -200,7 +201,7 @@ class _Job:
 
     def _path(self, text: str) -> Path:
         path = Path(os.path.expandvars(text)).expanduser()
-        if "$" in text and not path.is_absolute():
+        if not path.is_absolute():
             raise _Failed(Trouble("node", f"{text} is {path} here, which is no absolute path: is the variable set?"))
         return path
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bisect_env.cluster import job
-from bisect_env.cluster.job import JobSpec, Wanted
+from bisect_env.cluster.job import ItemResult, JobSpec, Wanted
 from bisect_env.engine.grouping import Entrant, Session
 from bisect_env.environments.records import Environment
 from bisect_env.matrix.cells import Cell, Condition
@@ -52,6 +52,8 @@ def test_rounds_are_timed_in_turn(site: Site, planned: bool) -> None:
     spec = compared(site)
     if not planned:
         spec = replace(spec, entrants=(), session=Session(spec.entrants[0], spec.entrants[1:]))
+    folder = site.send(spec)
+    job.write_result(ItemResult("rounds-earlier", "key", StoredTrial(record(Side.ROUNDS), 7, "r1")), folder)
     ended, log = site.do(spec, SLURMD_NODENAME="node3")
     assert ended.trouble is None and ended.fits, log
     found = job.results(site.root / "jobs" / "job")
