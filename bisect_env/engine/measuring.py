@@ -9,7 +9,7 @@ from bisect_env.engine.attempt import Attempt, Prepared
 from bisect_env.engine.executor import Slots
 from bisect_env.engine.plan import COUNTED, Chooser, Slot, silence_limit
 from bisect_env.engine.progress import Reporter
-from bisect_env.engine.state import CellState
+from bisect_env.engine.state import CellState, measured_alike
 from bisect_env.engine.trialing import BESIDE_OTHERS, Bench
 from bisect_env.environments.records import Environment
 from bisect_env.errors import InfrastructureError
@@ -54,6 +54,7 @@ class Measuring:
         verdict: a cell's verdict by what is known of it.
         wants_profile: whether a finished cell is due for a trial under the profiler.
         over: asked before each trial: whether no further one is to be started. Those that run come to their end.
+        alike: whether the cells' trials are compared with each other, so that one hardware is that of all.
     """
 
     def __init__(
@@ -65,9 +66,10 @@ class Measuring:
         verdict: Callable[[CellState], Verdict],
         wants_profile: Callable[[CellState], bool],
         over: Callable[[], bool] = lambda: False,
+        alike: bool = False,
     ) -> None:
         self._bench, self._design, self._states, self._reporter = bench, design, states, reporter
-        self._verdict, self._wants_profile, self._over = verdict, wants_profile, over
+        self._verdict, self._wants_profile, self._over, self._alike = verdict, wants_profile, over, alike
         self._by_key = {state.cell.key: state for state in states}
         self._chooser = Chooser(design, bench.settings.seed)
         self._running: list[_Running] = []
@@ -89,7 +91,8 @@ class Measuring:
         """Run all trials.
 
         Raises:
-            InfrastructureError: a trial failed for a reason that is not the cell's, again and again.
+            InfrastructureError: a trial failed for a reason that is not the cell's, again and again; or cells that are
+                to be measured alike cannot be any more.
             KeyboardInterrupt, LeaseStopped: the run was stopped. In every case nothing runs any more, and what had
                 ended is in the store and in the states.
         """
@@ -193,6 +196,8 @@ class Measuring:
         """Add the trial to its cell's; False where it ran on something else than they did, which says nothing more."""
         state, index = running.state, 0 if running.warming else running.slot.index
         own = state.keep(StoredTrial(record, index, self._bench.run_id))
+        if self._alike:
+            measured_alike(self._states)
         if not (own or running.warming or record.outcome is Outcome.INFRA):
             return False
         if running.warming and record.outcome not in (Outcome.CLEAN, Outcome.INFRA):
@@ -205,6 +210,12 @@ class Measuring:
         """Whether the slot needs another attempt."""
         if running.misplaced:
             running.elsewhere += 1
+            if running.elsewhere >= RETRIES and self._alike:
+                raise InfrastructureError(
+                    f"{RETRIES} attempts at a trial ran on something else than what it is to be compared with, "
+                    f"{running.state.hardware}\n  What was measured so far is kept: the same command goes on there "
+                    "once that is to be had."
+                )
             if running.elsewhere >= RETRIES:
                 self._not_to_be_had.add(running.slot.cell.key)
             return running.slot.cell.key not in self._not_to_be_had

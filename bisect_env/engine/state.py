@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from bisect_env.engine.plan import in_order
@@ -52,9 +52,6 @@ class CellState:
         """Add a trial that has just ended. False: it ran on something else than the cell is measured on."""
         if self.hardware is None and counts(sample.record):
             self.hardware = ran_on(sample.record)
-            # A warm-up or the like may have run elsewhere before.
-            self.samples, others = map(list, apart(self.samples, self.hardware))
-            self.elsewhere += others
         own = belongs(sample.record, self.hardware)
         (self.samples if own else self.elsewhere).append(sample)
         return own
@@ -85,3 +82,10 @@ class CellState:
     def decisive(self) -> list[Sample]:
         """The trials that may decide whether the cell goes on: no block before them is still missing."""
         return in_order(self.samples)
+
+
+def measured_alike(states: Sequence[CellState]) -> None:
+    """Cells whose trials are compared with each other are measured on one hardware: what the first of them has."""
+    judged = next((state.hardware for state in states if state.hardware is not None), None)
+    for state in states:
+        state.hardware = state.hardware or judged

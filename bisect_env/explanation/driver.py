@@ -20,6 +20,7 @@ from bisect_env.engine.plan import Slot, silence_limit
 from bisect_env.engine.progress import Reporter
 from bisect_env.engine.recall import HOST
 from bisect_env.engine.settings import Settings
+from bisect_env.engine.state import CellState
 from bisect_env.engine.sweeping import sweep
 from bisect_env.engine.trialing import Bench
 from bisect_env.engine.turn import turn
@@ -179,9 +180,11 @@ class Witnessing:
         if self._address is None:
             return []
         cell, settings = self._asked.cell, self._settings
-        models = settings.executor.available(cell, settings.gpus).models
-        found = self._store.trials(cell.key, self._address, self._reproducer.content_hash, models)
-        return [s for s in found if s.record.side is side and s.record.outcome is not Outcome.INFRA]
+        # As a run of the matrix would take them: on one GPU model and driver.
+        state = CellState(cell)
+        here = settings.executor.available(cell, settings.gpus).hardware
+        state.take(self._store.trials(cell.key, self._address, self._reproducer.content_hash), here)
+        return [s for s in state.samples if s.record.side is side and s.record.outcome is not Outcome.INFRA]
 
     def _enough(self) -> bool:
         return self._still_needed() <= 0

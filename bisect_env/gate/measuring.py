@@ -17,6 +17,7 @@ from bisect_env.gate.turns import Place, Turns
 from bisect_env.store.trials import StoredTrial
 from bisect_env.trials.records import Outcome, Reproducer
 from bisect_env.verdicts.facts import BAD
+from bisect_env.verdicts.hardware import apart, most, possible
 from bisect_env.verdicts.looks import Design
 from bisect_env.verdicts.records import Verdict
 from bisect_env.verdicts.samples import by_side, counts
@@ -104,7 +105,7 @@ class Measured:
         gate = self._gate
         budget = gate.rules.budget_seconds
         self._deadline = inf if budget is None else began + budget
-        self._load_earlier(baseline_runs)
+        self._load_earlier(run_id, baseline_runs)
         turns = self._turns(run_id, self._controls(self._known()))
         turns.load()
         measured = sum(sample.record.seconds for state in self._sides for sample in state.samples)
@@ -180,11 +181,19 @@ class Measured:
         if candidate:
             self.notes.append(f"the candidate's trials cannot run here: {candidate}")
 
-    def _load_earlier(self, runs: Sequence[str]) -> None:
-        state = self._sides[0]
+    def _load_earlier(self, run_id: str, runs: Sequence[str]) -> None:
+        """Trials of the baseline that count, and with them what both sides are measured on: what this gate has begun
+        with, else what earlier ones used, if that can be had here.
+        """
+        state, settings = self._sides[0], self._place.settings
         assert state.address is not None
         stored = self._place.store.trials(state.cell.key, state.address, self._reproducer.content_hash)
-        self._earlier = earlier.countable(stored, set(runs))
+        here = settings.executor.available(state.cell, settings.gpus).hardware
+        found = [sample for sample in earlier.countable(stored, set(runs)) if possible(sample.record, here)]
+        judged = most([sample for sample in self._known() if sample.run_id == run_id]) or most(found)
+        self._earlier = list(apart(found, judged)[0])
+        for side in self._sides:
+            side.hardware = judged
         if self._earlier:
             self.notes.append(
                 f"{number(len(self._earlier), 'trial')} of the {BASELINE} in earlier gates "

@@ -19,7 +19,7 @@ from bisect_env.engine import judging
 from bisect_env.engine.grouping import Entrant, Session
 from bisect_env.engine.measuring import Measuring
 from bisect_env.engine.settings import Settings
-from bisect_env.engine.state import CellState
+from bisect_env.engine.state import CellState, measured_alike
 from bisect_env.engine.trialing import Bench
 from bisect_env.environments.records import Environment
 from bisect_env.environments.uv import Uv
@@ -31,6 +31,7 @@ from bisect_env.store.database import Store
 from bisect_env.store.trials import StoredTrial
 from bisect_env.trials.records import Outcome, Reproducer, Side, TrialRecord
 from bisect_env.verdicts.facts import BAD
+from bisect_env.verdicts.hardware import apart, most, why_not
 from bisect_env.verdicts.looks import Design
 from bisect_env.verdicts.records import Verdict
 from bisect_env.verdicts.samples import counts
@@ -127,11 +128,17 @@ class Turns:
 
     def load(self) -> None:
         """Find what earlier calls of this gate have measured."""
-        for state in self._sides:
-            assert state.address is not None
-            stored = self._place.store.trials(state.cell.key, state.address, self._reproducer.content_hash)
-            state.samples = [sample for sample in stored if sample.run_id == self._bench.run_id]
+        stored = [self._stored(state) for state in self._sides]
+        judged = self._sides[0].hardware or most([sample for side in stored for sample in side])
+        for state, own in zip(self._sides, stored, strict=True):
+            state.hardware = judged
+            state.samples, state.elsewhere = map(list, apart(own, judged))
             state.hung = any(r.hang_kind and r.outcome is not Outcome.FAILED for r in state.records)
+
+    def _stored(self, state: CellState) -> list[StoredTrial]:
+        assert state.address is not None
+        stored = self._place.store.trials(state.cell.key, state.address, self._reproducer.content_hash)
+        return [sample for sample in stored if sample.run_id == self._bench.run_id]
 
     def run(self, until: int, enough: Callable[[], bool], left_out: frozenset[int] = frozenset()) -> None:
         """Run the blocks before ``until`` that are still missing, as long as they are not ``enough``.
@@ -177,7 +184,9 @@ class Turns:
             entrants.append(Entrant(state.cell, state.environment, tuple(state.samples), prepared))
 
         def keep(cell: Cell, sample: StoredTrial) -> None:
-            states[cell.key].samples.append(sample)
+            state = states[cell.key]
+            if not state.keep(sample) and state.hardware is not None:
+                self._place.reporter.note(f"{cell.id}: rounds are not used: {why_not(sample.record, state.hardware)}")
 
         return executor.session(self._bench, Session(entrants[0], (entrants[1],)), self._forward, keep)
 
@@ -205,10 +214,12 @@ class Turns:
                 lambda state: self.verdict(state, design),
                 lambda state: profiled and not any(s.record.side is Side.PROFILE for s in state.samples),
                 over,
+                alike=True,
             ).run()
         finally:
             for state in states:
                 state.samples = [sample for sample in state.samples if sample.run_id]
+            measured_alike(self._sides)
 
     def _missing_on_purpose(self, state: CellState, until: int) -> list[int]:
         return sorted(block for block in self._left_out if block < until) if state is self._sides[0] else []

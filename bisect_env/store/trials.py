@@ -105,6 +105,11 @@ class Trials(Connection):
         query = f"SELECT {_COLUMNS} FROM trials WHERE cell_key = ? ORDER BY started, seq"  # noqa: S608
         return [_stored(row) for row in self._read(query, (cell_key,))]
 
+    def trials_of_run(self, run_id: str) -> list[StoredTrial]:
+        """All that a run measured, of any cell, superseded ones included; oldest first."""
+        query = f"SELECT {_COLUMNS} FROM trials WHERE run_id = ? ORDER BY started, seq"  # noqa: S608
+        return [_stored(row) for row in self._read(query, (run_id,))]
+
     def retire(self, cell_keys: Iterable[str]) -> int:
         """Count none of the cells' trials from now on (they are kept), and forget why an environment failed.
 
