@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bisect_env.cluster.job import Item, JobSpec, Wanted, lighter, part_of
+from bisect_env.cluster.job import JobSpec, Wanted, item, lighter, part_of
 from bisect_env.cluster.settings import SlurmSettings
 from bisect_env.engine.attempt import Attempt
 from bisect_env.engine.grouping import Entrant, Session, baseline_of, needs_rounds
@@ -28,7 +28,7 @@ _SESSIONS = 20
 
 @dataclass(frozen=True)
 class Group:
-    """Work of equal groups may share a job."""
+    """Work of equal groups belongs into one job."""
 
     what: str
     """Address of an environment; of work that fills a job alone, something of its own."""
@@ -36,6 +36,8 @@ class Group:
     gpus: str | None
     hardware: Hardware | None = None
     """What its cells are measured on: nodes that have something else are left out; None: any node will do."""
+    alone: bool = False
+    """It shares a job with no other group: it is all of the job, or a node would build further environments for it."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,16 @@ class Work:
     """A unit of work: an attempt, or what fills a job alone."""
 
     group: Group
-    spec: Callable[[str, tuple[Item, ...]], JobSpec]
-    """The job of such work, by its name and its items."""
+    spec: Callable[[str, Sequence[tuple[str, Attempt]]], JobSpec]
+    """The job of such work, by its name and, where it consists of attempts, their names in it and they themselves."""
     attempt: Attempt | None = None
     """None: it fills a job alone, and is done when that has ended."""
+
+
+def kin(group: Hashable) -> Hashable:
+    """What groups have in common that may share a job when there are too few for all."""
+    assert isinstance(group, Group)
+    return group if group.alone else (group.partition, group.gpus, group.hardware)
 
 
 def gpus_of(settings: SlurmSettings, cell: Cell) -> str | None:
@@ -63,19 +71,23 @@ def _some(gpus: str) -> bool:
 
 def partition_of(settings: SlurmSettings, cell: Cell) -> str | None:
     """The partition of a job of the cell: its condition's, or everybody's."""
-    return str(cell.condition.get("partition", settings.partition or "")) or None
+    return cell.condition.partition or settings.partition
 
 
 def attempt_work(bench: Bench, settings: SlurmSettings, known: Known, attempt: Attempt) -> Work:
-    """An attempt: it shares a job with others in its environment that ask for the same."""
-    cell, lock = attempt.slot.cell, attempt.environment.lock
-    wanted = _wanted(known, lock, cell)
+    """An attempt: it shares a job with others that ask for the same, best in its own environment."""
+    cell, address = attempt.slot.cell, attempt.environment.lock.address
 
-    def spec(name: str, items: tuple[Item, ...]) -> JobSpec:
-        cells = {item.attempt.slot.cell.key: item.attempt.slot.cell for item in items}
-        return replace(_common(bench, settings, name, tuple(cells.values())), wanted=(wanted,), items=items)
+    def spec(name: str, named: Sequence[tuple[str, Attempt]]) -> JobSpec:
+        attempts = [attempt for _, attempt in named]
+        cells = {each.slot.cell.key: each.slot.cell for each in attempts}
+        locks = {each.environment.lock.address: (each.environment.lock, each.slot.cell) for each in attempts}
+        wanted = tuple(_wanted(known, lock, cell) for lock, cell in locks.values())
+        items = tuple(item(unit, attempt) for unit, attempt in named)
+        return replace(_common(bench, settings, name, tuple(cells.values())), wanted=wanted, items=items)
 
-    group = Group(lock.address, partition_of(settings, cell), gpus_of(settings, cell), attempt.hardware)
+    alone = settings.node_folder is not None
+    group = Group(address, partition_of(settings, cell), gpus_of(settings, cell), attempt.hardware, alone)
     return Work(group, spec, attempt)
 
 
@@ -83,12 +95,12 @@ def build_work(settings: SlurmSettings, root: Path, wanted: Wanted, limits: Limi
     """An environment, built and proved on a node and nothing else."""
     matrix = Matrix("build", root, (), (), ReproducerChoice(""), limits=limits)
 
-    def spec(name: str, _: tuple[Item, ...]) -> JobSpec:
+    def spec(name: str, _: Sequence[tuple[str, Attempt]]) -> JobSpec:
         nothing = Reproducer("", (), (), "", protocol=False)
         return JobSpec(name, "", root, matrix, nothing, (wanted,), bundle=bundle, node_folder=settings.node_folder)
 
     asked = settings.gpus if settings.gpus is not None and _some(settings.gpus) else None
-    return Work(Group(f"build {wanted.lock.address}", settings.partition, asked), spec)
+    return Work(Group(f"build {wanted.lock.address}", settings.partition, asked, alone=True), spec)
 
 
 def rounds_work(
@@ -98,7 +110,7 @@ def rounds_work(
     cells = tuple(entrant.cell for entrant in entrants)
     locks = {e.environment.lock.address: _wanted(known, e.environment.lock, e.cell) for e in entrants}
 
-    def spec(name: str, _: tuple[Item, ...]) -> JobSpec:
+    def spec(name: str, _: Sequence[tuple[str, Attempt]]) -> JobSpec:
         common = replace(_common(bench, settings, name, cells), wanted=tuple(locks.values()))
         if session is None:
             return replace(common, entrants=tuple(map(lighter, entrants)))
@@ -108,7 +120,7 @@ def rounds_work(
     first = cells[0]
     # The last one is compared with the first, which has its turns beside it wherever its own trials ran.
     judged = most(entrants[-1].samples)
-    group = Group(f"rounds {new_trial_id()}", partition_of(settings, first), gpus_of(settings, first), judged)
+    group = Group(f"rounds {new_trial_id()}", partition_of(settings, first), gpus_of(settings, first), judged, True)
     return Work(group, spec)
 
 

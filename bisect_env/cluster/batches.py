@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 from bisect_env.cluster.items import Waiting
@@ -14,17 +14,20 @@ class Batch:
     """What one job is to do."""
 
     group: Hashable
+    """Of its first item."""
     avoid: frozenset[str]
     """Nodes on which one of its items was lost."""
     items: tuple[str, ...]
 
 
-def batches(waiting: Sequence[Waiting], free: int, most: int) -> tuple[Batch, ...]:
+def batches(
+    waiting: Sequence[Waiting], free: int, most: int, kin: Callable[[Hashable], Hashable] = lambda group: group
+) -> tuple[Batch, ...]:
     """The jobs to submit now, at most ``free``, of at most ``most`` items each.
 
     Items of one group that have to avoid the same nodes share a job. They are spread over the free jobs, so that no job
-    runs four of them in turn while three others could have run beside it; what finds no job keeps waiting. Groups come
-    in the order of their first item.
+    runs four of them in turn while three others could have run beside it. Where there are more groups than free jobs,
+    those of equal ``kin`` share one too. What finds no job keeps waiting. Groups come in the order of their first item.
     """
     if free < 1:
         return ()
@@ -39,4 +42,18 @@ def batches(waiting: Sequence[Waiting], free: int, most: int) -> tuple[Batch, ..
         for (group, avoid), items in sets.items()
         for at in range(0, len(items), size)
     ]
-    return tuple(found[:free])
+    return tuple(found if len(found) <= free else _joined(found, most, kin))[:free]
+
+
+def _joined(found: Sequence[Batch], most: int, kin: Callable[[Hashable], Hashable]) -> tuple[Batch, ...]:
+    """Fewer batches, each filled up with what fits: the first that has room takes the next one."""
+    joined: list[Batch] = []
+    for batch in found:
+        for at, other in enumerate(joined):
+            related = (kin(other.group), other.avoid) == (kin(batch.group), batch.avoid)
+            if related and len(other.items) + len(batch.items) <= most:
+                joined[at] = Batch(other.group, other.avoid, other.items + batch.items)
+                break
+        else:
+            joined.append(batch)
+    return tuple(joined)

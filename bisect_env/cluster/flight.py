@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from bisect_env.cluster.asking import Work, placed
-from bisect_env.cluster.items import OPEN, Items, State
+from bisect_env.cluster.items import OPEN, Items
 from bisect_env.cluster.job import Ended, ItemResult
 from bisect_env.cluster.pending import Pending
 from bisect_env.cluster.queue import told
@@ -141,7 +141,11 @@ class Flight:
         if lost:
             self._lost[key] = lost
             self.tell(f"a job was lost{f' on {node}' if node else ''}: {message}; what it left is in {over.job.folder}")
-        final = bool(over.job.doomed) or (trouble is not None and trouble.whose == "cell")
+        own_fault = trouble is not None and trouble.whose == "cell"
+        groups = {self._works[unit].group for unit in lost}
+        if own_fault and len(groups) > 1:  # Which of them it was shows when each has a job of its own.
+            self._sender.apart |= groups
+        final = bool(over.job.doomed) or (own_fault and len(groups) == 1)
         for given_up in self._items.gone(key, message, node, final):
             yield Finished(given_up.item, (), said, given_up.losses)
         self._over.append((over.job, bool(lost)))
@@ -174,7 +178,9 @@ class Flight:
 
     def progress(self) -> None:
         """Say how the jobs stand, where that has changed and not too often."""
-        text = told((j.seen for j in self.watch.jobs if j.seen is not None), self._items.count(State.WAITING))
+        waiting = self._items.waiting()
+        what = "trial" if any(self._works[each.item].attempt for each in waiting) else "other job"
+        text = told((j.seen for j in self.watch.jobs if j.seen is not None), len(waiting), what)
         if self.watch.silent:
             text = f"Slurm does not answer ({self.watch.silent.splitlines()[0]}); the jobs go on meanwhile"
         now = time.monotonic()

@@ -95,7 +95,7 @@ def why(seen: Seen | None, limit: int) -> str:
     return f"{words}{where}{f' ({seen.reason})' if seen.reason else ''}"
 
 
-def told(seen: Iterable[Seen], items_waiting: int) -> str:
+def told(seen: Iterable[Seen], waiting: int, what: str = "trial") -> str:
     """A line of progress: ``12 jobs running on 3 nodes, 5 in the queue (Priority), 40 trials waiting``."""
     jobs = tuple(seen)
     running = [job for job in jobs if job.started]
@@ -107,8 +107,8 @@ def told(seen: Iterable[Seen], items_waiting: int) -> str:
     if queued:
         reasons = sorted({job.reason for job in queued if job.reason})
         parts.append(f"{_counted(len(queued), 'job')} in the queue" + (f" ({', '.join(reasons)})" if reasons else ""))
-    if items_waiting:
-        parts.append(f"{_counted(items_waiting, 'trial')} waiting")
+    if waiting:
+        parts.append(f"{_counted(waiting, what)} waiting")
     return ", ".join(parts)
 
 

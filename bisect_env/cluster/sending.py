@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from secrets import token_hex
 
 from bisect_env.cluster import job
-from bisect_env.cluster.asking import Group, Work
+from bisect_env.cluster.asking import Group, Work, kin
 from bisect_env.cluster.batches import Batch, batches
 from bisect_env.cluster.credentials import Vault
 from bisect_env.cluster.items import Items
@@ -55,6 +55,8 @@ class Sender:
         self._vault = Vault()
         self.bad: dict[str, str] = {}
         """Nodes that can run nothing of this, and why."""
+        self.apart: set[Group] = set()
+        """Groups that share no job any more."""
         self._hardware: defaultdict[str, set[Hardware]] = defaultdict(set)
         """By the node what trials ran on there."""
         self._anywhere = False
@@ -74,7 +76,7 @@ class Sender:
         while self._may_send:
             free = self._settings.jobs - len(self._watch.jobs)
             by_ask: defaultdict[Ask, list[Batch]] = defaultdict(list)
-            for batch in batches(self._items.waiting(), free, self._settings.batch):
+            for batch in batches(self._items.waiting(), free, self._settings.batch, self._kin):
                 by_ask[self._ask(batch)].append(batch)
             if not by_ask:
                 return
@@ -84,6 +86,9 @@ class Sender:
     @property
     def _may_send(self) -> bool:
         return not self._doubtful and time.monotonic() >= self._not_before
+
+    def _kin(self, group: Hashable) -> Hashable:
+        return group if group in self.apart else kin(group)
 
     def _ask(self, batch: Batch) -> Ask:
         assert isinstance(batch.group, Group)
@@ -107,8 +112,8 @@ class Sender:
         for index, batch in enumerate(found):
             folder = self._pending.folder / f"{token}-{index}"
             works = [self._works[unit] for unit in batch.items]
-            items = tuple(job.item(unit, w.attempt) for unit, w in zip(batch.items, works, strict=True) if w.attempt)
-            job.write(works[0].spec(folder.name, items), folder, self._vault)
+            named = [(unit, w.attempt) for unit, w in zip(batch.items, works, strict=True) if w.attempt is not None]
+            job.write(works[0].spec(folder.name, named), folder, self._vault)
         self._pending.add(Array(token, tuple(range(len(found)))))
         for index, batch in enumerate(found):
             self._watch.add(token, index, self._pending.folder / f"{token}-{index}")

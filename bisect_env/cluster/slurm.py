@@ -142,6 +142,11 @@ class Slurm:
         """One job each."""
         return self.settings.jobs
 
+    @property
+    def batches(self) -> int:
+        """As many as there are jobs: none of them is to be idle."""
+        return self.settings.jobs
+
     def available(self, cell: Cell, selection: str | None) -> Available:
         """As many as a job asks for; which they are is known by the first record."""
         gpus = asking.gpus_of(self.settings, cell)

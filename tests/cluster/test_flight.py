@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,9 +19,12 @@ from bisect_env.cluster.settings import SlurmSettings, slurm_settings
 from bisect_env.cluster.submitting import LOG, Cluster
 from bisect_env.engine.attempt import Attempt
 from bisect_env.engine.plan import Slot
+from bisect_env.engine.settings import Settings
+from bisect_env.engine.trialing import Bench
 from bisect_env.environments.records import Environment, Interpreter, Lock, Reason, Unavailable
 from bisect_env.errors import InfrastructureError
 from bisect_env.matrix.cells import Cell, Condition, EnvironmentRequest, Matrix, ReproducerChoice
+from bisect_env.store.database import Store
 from bisect_env.store.trials import StoredTrial
 from bisect_env.trials.records import Outcome, Reproducer, Side, TrialRecord
 from tests.cluster.pretended import Pretended
@@ -28,6 +32,7 @@ from tests.cluster.pretended import Pretended
 LOCK = Lock("", Interpreter(Path("/python"), "3.12", "cpython", "linux"), (), None, "a" * 16)
 CELL = Cell("cell", (), EnvironmentRequest(("torch==1",)), Condition.of({"device": "cpu"}), ())
 ATTEMPT = Attempt(Slot(CELL, Side.THREADS, 0), Environment(LOCK, Path("/e"), Path("/e/python"), "", 0.0), 60.0)
+NOTHING = Reproducer("", (), (), "", protocol=False)
 ENDED = Ended("node1", "1_0", None)
 
 
@@ -84,9 +89,10 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scene
     return scene
 
 
-def _spec(name: str, items: tuple[job.Item, ...]) -> JobSpec:
+def _spec(name: str, named: Sequence[tuple[str, Attempt]]) -> JobSpec:
     matrix = Matrix("m", Path("/m"), (), (), ReproducerChoice(""))
-    return JobSpec(name, "run", Path("/root"), matrix, Reproducer("", (), (), "", False), (), items)
+    items = tuple(job.item(unit, attempt) for unit, attempt in named)
+    return JobSpec(name, "run", Path("/root"), matrix, NOTHING, (), items)
 
 
 def _result(unit: str) -> ItemResult:
@@ -166,7 +172,7 @@ def test_a_node_that_can_run_nothing_is_left_out_for_the_rest(make: Callable[...
     scene.step()
     assert "the node node1 is left out from now on: its NVIDIA driver 470 is too old" in scene.said
     scene.slurm.says("single")
-    job.write_ended(replace(ENDED, host="node2", trouble=trouble), scene.folders()[-1])
+    job.write_ended(replace(ENDED, host="node2", trouble=trouble), scene.of(first))
     assert "--exclude=node1" in scene.slurm.submitted[-1]["script"]
     with pytest.raises(InfrastructureError, match=r"no node is left for a job(.|\n)*node1: its NVIDIA driver"):
         for _ in range(3):
@@ -295,6 +301,24 @@ def test_what_cannot_be_cancelled_is_named(make: Callable[..., Scene], monkeypat
     assert pending.left(scene.folder.parent.parent)
 
 
+def test_the_fault_of_one_environment_is_not_another_ones(make: Callable[..., Scene]) -> None:
+    scene = make(jobs="1", batch="4")
+    [good], [bad] = scene.add(what="good"), scene.add(what="bad")
+    scene.step()
+    assert scene.of(good) == scene.of(bad)
+    trouble = Trouble("cell", "bad: build failed")
+    job.write_ended(replace(ENDED, trouble=trouble), scene.of(good))
+    assert scene.step() == []
+    scene.step()
+    scene.result(good)
+    job.write_ended(ENDED, scene.of(good))
+    assert [finished.unit for finished in scene.step()] == [good]
+    scene.step()
+    job.write_ended(replace(ENDED, trouble=trouble), scene.of(bad))
+    [finished] = scene.step()
+    assert (finished.unit, finished.losses) == (bad, ("bad: build failed",) * 2)
+
+
 def test_an_environment_that_cannot_be_built_is_an_answer(make: Callable[..., Scene]) -> None:
     scene = make()
     unit = scene.flight.add(Work(Group("build", None, None), _spec))
@@ -375,3 +399,20 @@ def test_rounds_of_two_jobs_never_have_the_same_number() -> None:
     assert len(blocks) == 12
     assert max(blocks) < 2**53
     assert asking.placed(sample, jobs[0]) == sample
+
+
+def test_a_job_of_attempts_holds_their_locks_whole(tmp_path: Path) -> None:
+    locks = [replace(LOCK, text=f"torch=={n} --hash=sha256:0", address=str(n) * 16) for n in (1, 2)]
+    attempts = [replace(ATTEMPT, environment=replace(ATTEMPT.environment, lock=lock)) for lock in locks]
+    matrix = Matrix("m", Path("/m"), (CELL,), (), ReproducerChoice(""))
+    with Store(tmp_path / "store.sqlite") as store:
+        bench = Bench(matrix, Settings(tmp_path), store, "r", NOTHING, threading.Event(), print)
+        works = [asking.attempt_work(bench, SlurmSettings(), {}, attempt) for attempt in attempts]
+        spec = works[0].spec("job", [("u0", attempts[0]), ("u1", attempts[1])])
+    assert [wanted.lock for wanted in spec.wanted] == locks
+    assert [item.attempt.environment.lock.address for item in spec.items] == [lock.address for lock in locks]
+    assert asking.kin(works[0].group) == asking.kin(works[1].group)
+    own = SlurmSettings(environments="/local")
+    assert asking.kin(asking.attempt_work(bench, own, {}, attempts[0]).group) != asking.kin(
+        asking.attempt_work(bench, own, {}, attempts[1]).group
+    )

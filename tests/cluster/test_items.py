@@ -127,14 +127,14 @@ waiting = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([frozenset(), fr
 def test_batches_hold_each_item_once_and_are_no_more_and_no_larger_than_allowed(
     items: list[Waiting], free: int, most: int
 ) -> None:
-    found = batches(items, free, most)
+    found = batches(items, free, most, lambda group: group % 2)
     assert len(found) <= free
     inside = [name for batch in found for name in batch.items]
     assert len(inside) == len(set(inside))
     by_name = {item.item: item for item in items}
     for batch in found:
         assert 1 <= len(batch.items) <= most
-        assert {(by_name[name].group, by_name[name].avoid) for name in batch.items} == {(batch.group, batch.avoid)}
+        assert {(by_name[n].group % 2, by_name[n].avoid) for n in batch.items} == {(batch.group % 2, batch.avoid)}
 
 
 @given(waiting, st.integers(1, 12), st.integers(1, 6))
@@ -142,6 +142,14 @@ def test_nothing_waits_while_a_job_is_free(items: list[Waiting], free: int, most
     found = batches(items, free, most)
     left = len(items) - sum(len(batch.items) for batch in found)
     assert left == 0 or len(found) == free
+
+
+def test_where_jobs_are_few_groups_of_one_kin_share_them() -> None:
+    items = [Waiting(f"i{at}", at % 5, frozenset()) for at in range(8)]
+    [batch] = batches(items, 1, 8, kin=lambda group: "one")
+    assert sorted(batch.items) == sorted(item.item for item in items)
+    assert [len(batch.items) for batch in batches(items, 1, 8)] == [2]
+    assert [len(batch.items) for batch in batches(items, 2, 8, kin=lambda group: group == 4)] == [7, 1]
 
 
 def test_items_are_spread_over_the_free_jobs() -> None:
