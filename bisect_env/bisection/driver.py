@@ -70,7 +70,17 @@ def begun(specification: Specification, place: Place, argv: Sequence[str] = ()) 
     """
     specification = _usable(specification)
     reproducers.prepare(specification.reproducer)
-    return unfinished(specification, place.settings.root) or _begin(specification, place, argv)
+    path = unfinished(specification, place.settings.root)
+    if path is None:
+        parallel = specification.parallel or place.settings.executor.batches
+        return _begin(replace(specification, parallel=parallel), place, argv)
+    began = log.read(path).header.specification.parallel
+    if specification.parallel not in (None, began):
+        place.reporter.note(
+            f"--parallel {specification.parallel}: this bisection began with {began}, and goes on with that: what its "
+            "log says answers so many batches at a time"
+        )
+    return path
 
 
 def resume(path: Path, place: Place, index: IndexChoice | None = None, budget: Budget | None = None) -> Finding:

@@ -91,8 +91,9 @@ class Specification:
     """Of a gate: the Python of an environment on which both sides stand, each with what differs laid over it."""
     prior_from_reading: bool = False
     """Whether versions that changed files of the failure's traceback weigh more in the search along versions."""
-    parallel: int = 1
-    """Batches that a search asks for at a time, each of a mix of its own where that tells more."""
+    parallel: int | None = 1
+    """Batches that a search asks for at a time; None: as many as suit the executor. A log has the number, since its
+    answers are those of so many."""
 
 
 class Stage(StrEnum):

@@ -217,7 +217,7 @@ class State:
     ) -> Asking[list[tuple[Batch[Any], Levels]]]:
         """The batches to run side by side, each with its mix; none when the search is over."""
         found: list[tuple[Batch[Any], Levels]] = []
-        while len(found) < self.specification.parallel:
+        while len(found) < (self.specification.parallel or 1):
             batch = search.ask(busy=len(found))
             if batch is None:
                 break

@@ -84,6 +84,7 @@ class Asked:
     as_of: str | None
     base: str | None = None
     prior_from_reading: bool = False
+    parallel: int | None = None
 
 
 @dataclass(frozen=True)
@@ -185,6 +186,7 @@ def specification(
         prereleases=asked.prereleases,
         base=asked.base,
         prior_from_reading=asked.prior_from_reading,
+        parallel=asked.parallel,
     )
 
 

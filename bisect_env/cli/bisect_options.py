@@ -185,6 +185,13 @@ def _search(function: Command) -> Command:
                 "--batch", type=click.IntRange(1), help="Trials at a time in an environment. Else: what pays."
             ),
             click.option(
+                "--parallel",
+                type=click.IntRange(1),
+                metavar="K",
+                help="Batches that the search asks for at a time: sooner an answer, for more trials. Default: 1 on this "
+                "host, the number of jobs on a cluster.",
+            ),
+            click.option(
                 "--source",
                 "commits",
                 metavar="NAME=REPOSITORY",

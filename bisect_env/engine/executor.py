@@ -52,11 +52,6 @@ class Available:
         """All their models with their drivers; None for whatever there is."""
         return None if self.devices is None else Hardware.of(self.devices)
 
-    @property
-    def models(self) -> frozenset[str] | None:
-        """Their models, as :meth:`bisect_env.store.database.Store.trials` wants them: None for whatever there is."""
-        return None if self.devices is None else frozenset(device.name for device in self.devices)
-
 
 class Slots(Protocol[Task]):
     """Room for attempts. A context manager, entered once.
@@ -117,6 +112,10 @@ class Executor(Protocol):
     @property
     def builders(self) -> int:
         """How many environments are built at a time: a command that watches the clock asks for no more at once."""
+
+    @property
+    def batches(self) -> int:
+        """Batches that a bisection asks for at a time, where the user does not say how many."""
 
     def available(self, cell: Cell, selection: str | None) -> Available:
         """What GPUs a trial of the cell can get: none where its condition says ``device: cpu``.

@@ -124,6 +124,11 @@ class Local:
         """As many as its disk can take."""
         return prepare.BUILDERS
 
+    @property
+    def batches(self) -> int:
+        """One: more of them take more trials."""
+        return 1
+
     def available(self, cell: Cell, selection: str | None) -> Available:
         """The GPUs that this process may use, of those selected."""
         devices = () if cell.condition.device == "cpu" else gpu.devices(selection)
