@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bisect_env.cli.simulate import summary
+from bisect_env.cli.simulate import one_at_a_time
 from bisect_env.search.simulated_subsets import FactorRun, FactorWorld, simulate_factors
 from bisect_env.verdicts.statistics import clopper_pearson
 
@@ -45,7 +45,7 @@ def cells(runs: int, seed: int) -> Iterator[str]:
     for world in worlds():
         count = runs if world.factors <= 16 else max(runs // 10, 1)
         done = list(simulate_factors(world, confidence=0.95, batch="auto", runs=count, seed=seed))
-        found = summary(done, world.build, world.trial)
+        found = one_at_a_time(done, world.build, world.trial)
         yield (
             f"| {world.factors} | {world.culprits} | {world.fail_rate:g} | {world.false_rate:g} | {count} "
             f"| {found.mean_trials:.1f} | {found.p95_trials:.0f} | {found.mean_environments:.1f} | {found.wrong:.2%} "

@@ -188,8 +188,8 @@ def _search(function: Command) -> Command:
                 "--parallel",
                 type=click.IntRange(1),
                 metavar="K",
-                help="Batches that the search asks for at a time: sooner an answer, for more trials. Default: 1 on this "
-                "host, the number of jobs on a cluster.",
+                help="Batches that the search asks for at a time: sooner an answer, for more trials. Default: 1 on "
+                "this host, as many as jobs on a cluster.",
             ),
             click.option(
                 "--source",

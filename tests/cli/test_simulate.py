@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bisect_env.cli.main import main
-from bisect_env.cli.simulate import summary
+from bisect_env.cli.simulate import one_at_a_time
 from bisect_env.search.records import Status
 from bisect_env.search.simulated_subsets import FactorRun
 from tests.support.schemas import matching
@@ -99,7 +99,7 @@ def test_wrong_and_undecided_are_shares_of_all_runs() -> None:
     def run(truth: tuple[int, ...], *answers: tuple[int, ...], status: Status = Status.CONFIDENT) -> FactorRun:
         return FactorRun(truth, answers if status is Status.CONFIDENT else None, 0.96, status, 10, 4)
 
-    found = summary(
+    found = one_at_a_time(
         [run((1,), (1,)), run((1,), (2,)), run((1,)), run((1,), (1,), (1, 2)), run((1,), status=Status.EXHAUSTED)], 2, 1
     )
     assert (found.wrong, found.undecided) == (0.4, pytest.approx(0.2))
@@ -120,9 +120,27 @@ def test_what_a_prior_from_reading_saves_and_costs(capsys: pytest.CaptureFixture
     ("args", "words"),
     [
         (("--factors", "4", "--prior", "right"), "--candidates: versions are what is read"),
+        (("--candidates", "4", "--prior", "right", "--parallel", "2"), "--parallel: 2, with --prior right"),
         (("--candidates", "4", "--prior", "misleading", "--prior-marked", "4"), "at most 3, where it is misleading"),
     ],
 )
 def test_a_prior_that_makes_no_sense(capsys: pytest.CaptureFixture[str], args: tuple[str, ...], words: str) -> None:
     code, _, err = ended(capsys, *args)
     assert code == 2 and words in err
+
+
+@pytest.mark.parametrize("world", [("--candidates", "16"), ("--factors", "6")], ids=["versions", "factors"])
+def test_several_batches_at_a_time_beside_one(capsys: pytest.CaptureFixture[str], world: tuple[str, ...]) -> None:
+    args = (*world, "--fail-rate", "0.5", "--runs", "12", "--seed", "2")
+    one, four = figures(capsys, *args), figures(capsys, *args, "--parallel", "4")
+    beside = four["parallel"]
+    assert one["parallel"] is None and beside["batches"] == 4
+    assert beside["one"] == {key: one[key] for key in beside["one"]}
+    assert beside["times_as_fast"] == pytest.approx(one["mean_seconds"] / four["mean_seconds"])
+    assert beside["times_as_many_trials"] == pytest.approx(four["mean_trials"] / one["mean_trials"])
+    assert 1.5 < beside["times_as_fast"] <= 4
+    assert beside["as_free"]["mean_seconds"] < one["mean_seconds"]
+    code, out, _ = ended(capsys, *args, "--parallel", "4")
+    assert code == 0
+    assert "on average, in rounds of 4 batches; 95 of 100 take at most" in out
+    assert f"the rounds are {beside['times_as_fast']:.1f} times as fast" in out

@@ -33,6 +33,39 @@ class FactorOptions(FactorWorld, Search):
 
 
 @dataclass(frozen=True)
+class OneWay:
+    """What to expect where batches are asked for in another way."""
+
+    runs: int
+    mean_trials: float
+    p95_trials: float
+    mean_environments: float
+    mean_seconds: float
+    p95_seconds: float
+    wrong: float
+    wrong_low: float
+    wrong_high: float
+    undecided: float
+    stated: float
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """Several batches at a time: what that gains and costs."""
+
+    batches: int
+    """At a time. The figures of the document itself are those of rounds of so many, as `bisect --parallel` asks."""
+    times_as_fast: float
+    """Mean seconds with one batch at a time, over those in rounds."""
+    times_as_many_trials: float
+    """Mean trials in rounds, over those with one batch at a time."""
+    one: OneWay
+    """One batch at a time."""
+    as_free: OneWay
+    """Each slot takes the next batch as soon as it is free, without rounds."""
+
+
+@dataclass(frozen=True)
 class SimulateDocument:
     """`bisect-env simulate --json`: what to expect of a bisection in a world that is known. Shares are of all runs."""
 
@@ -43,10 +76,13 @@ class SimulateDocument:
     """95 of 100 bisections take no more."""
     mean_environments: float
     mean_seconds: float
+    p95_seconds: float
     wrong: float
     wrong_low: float
     wrong_high: float
     undecided: float
     stated: float
     """Mean probability that the answers were given."""
+    parallel: Parallel | None
+    """null: one batch at a time."""
     world: LineOptions | FactorOptions
