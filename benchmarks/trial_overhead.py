@@ -30,6 +30,8 @@ from pathlib import Path
 
 from measuring import Clock, Cost, say, scratch, show
 
+from bisect_env.engine.attempt import Attempt
+from bisect_env.engine.places import Place
 from bisect_env.engine.plan import Slot
 from bisect_env.engine.settings import Settings
 from bisect_env.engine.trialing import Bench, run_trial
@@ -38,7 +40,7 @@ from bisect_env.matrix import shipped
 from bisect_env.matrix.cells import Cell, Condition, EnvironmentRequest, Matrix, ReproducerChoice
 from bisect_env.matrix.loading import load
 from bisect_env.store.database import Store
-from bisect_env.trials import reproducers, runner
+from bisect_env.trials import machine, reproducers, runner
 from bisect_env.trials.isolation import Folders, compiler_folders, isolate
 from bisect_env.trials.records import Outcome, Reproducer, Side, TrialRecord, TrialSpec
 
@@ -142,7 +144,7 @@ def engine(subject: Subject, bench: Bench, number: int) -> Cost:
     """The engine's trial, its row in the store included."""
     slot = Slot(subject.cell, Side.SERIAL, number)
     clock = Clock()
-    record = run_trial(bench, slot, subject.environment(), SILENCE, counts_hang=True)
+    record = run_trial(bench, Attempt(slot, subject.environment(), SILENCE), Place(0, machine.cores()))
     cost = clock.read()
     _must_be_clean(record)
     return cost

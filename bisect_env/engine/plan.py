@@ -80,10 +80,10 @@ class Chooser:
             running: counted trials that have been begun and have not ended.
             waiting: cells of which no trial may begin now.
         """
-        views = {
-            cell.key: (cell, [*samples, *(_as_if_clean(slot) for slot in running if slot.cell.key == cell.key)])
-            for cell, samples in cells
-        }
+        begun: dict[str, list[Sample]] = {}
+        for each in running:
+            begun.setdefault(each.cell.key, []).append(_as_if_clean(each))
+        views = {cell.key: (cell, [*samples, *begun.get(cell.key, ())]) for cell, samples in cells}
         held = {cell.key for cell in waiting}
         slot = self._take(views, held)
         if slot is None:

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
@@ -112,7 +113,7 @@ class EnvironmentRequest:
     overrides: tuple[str, ...] = ()
     """Requirement lines that hold whatever any distribution requires: for mixes that break an exact pin."""
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Identifies the request: equal requests share a lock. A credential that changed makes no other request."""
         return digest(self._identity())
@@ -146,12 +147,12 @@ class Cell:
     """Environment variables of the trials, from ``env`` and from axes."""
     tags: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def condition_key(self) -> str:
         """Identifies how the trials run, apart from the packages: cells that differ in it are never compared."""
         return digest([self.condition.values, self.variables])
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Identifies the cell's content (not its name), so that a renamed axis does not lose its trials."""
         return digest([self.request.key, self.condition.values, self.variables])
