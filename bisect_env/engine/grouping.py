@@ -17,6 +17,7 @@ from bisect_env.environments.records import Environment
 from bisect_env.matrix.cells import Cell, Condition, Matrix
 from bisect_env.store.trials import StoredTrial
 from bisect_env.trials.records import Outcome, Side
+from bisect_env.verdicts.hardware import Hardware, most
 from bisect_env.verdicts.samples import counts
 from bisect_env.verdicts.throughput import was_warmed
 
@@ -129,6 +130,21 @@ def plan(
         found += sessions
         left += without
     return tuple(found), tuple(left)
+
+
+def by_hardware(matrix: Matrix, entrants: Sequence[Entrant]) -> tuple[tuple[Hardware | None, tuple[Entrant, ...]], ...]:
+    """Entrants that need rounds, those that are measured on one hardware together, with what they are compared with."""
+    by_key = {entrant.cell.key: entrant for entrant in entrants}
+    groups: dict[Hardware | None, dict[str, Entrant]] = {}
+    for entrant in entrants:
+        if not needs_rounds(entrant.cell, entrant.samples):
+            continue
+        group = groups.setdefault(most(entrant.samples), {})
+        baseline = baseline_of(matrix, entrant.cell)
+        for cell in (entrant.cell, baseline):
+            if cell is not None and cell.key in by_key:
+                group.setdefault(cell.key, by_key[cell.key])
+    return tuple((judged, tuple(group.values())) for judged, group in groups.items())
 
 
 def _split(

@@ -27,6 +27,7 @@ from bisect_env.store.database import Store
 from bisect_env.trials import gpu, leases, machine
 from bisect_env.trials.records import Device, TrialRecord
 from bisect_env.trials.sharing import Company
+from bisect_env.verdicts.hardware import Hardware
 
 if TYPE_CHECKING:  # The settings name this executor where no other is asked for.
     from bisect_env.engine.settings import Settings
@@ -89,8 +90,11 @@ class LocalSlots(Generic[Task]):
 
     def start(self, task: Task, attempt: Attempt) -> None:
         """Begin an attempt on the task's place, which its first one takes."""
+        if task in self._places and not _fits(self._places[task], attempt):
+            self.give_back(task)
         if task not in self._places:
-            self._places[task] = self._room.take(devices_wanted(attempt.slot.cell, self._available))
+            count = devices_wanted(attempt.slot.cell, self._available)
+            self._places[task] = self._room.take(count, attempt.hardware)
         self._pool.start(task, partial(run_attempt, self._bench, attempt, self._places[task]))
 
     def wait(self) -> tuple[Task, TrialRecord]:
@@ -104,6 +108,11 @@ class LocalSlots(Generic[Task]):
     def left(self) -> Iterator[tuple[Task, TrialRecord]]:
         """What ended and was not waited for."""
         return self._pool.left()
+
+
+def _fits(place: Place, attempt: Attempt) -> bool:
+    """False where the host has several kinds of GPUs, and the cell turned out to be measured on another one."""
+    return not place.devices or attempt.hardware in (None, Hardware.of(place.devices))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bisect_env.errors import BadInput, InfrastructureError
 from bisect_env.trials.records import Device
+from bisect_env.verdicts.hardware import Hardware
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,18 @@ def split(cores: Sequence[int], at_once: int) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(cores[number * size : (number + 1) * size]) for number in range(at_once))
 
 
+def alike(devices: Sequence[Device], wanted: Hardware | None, count: int) -> tuple[Device, ...]:
+    """Of several kinds of GPUs those on which a cell is measured; all, where they are fewer than ``count``.
+
+    Args:
+        devices: that there are.
+        wanted: what the cell is measured on; None: anything.
+        count: that one trial needs.
+    """
+    found = tuple(device for device in devices if wanted is None or (device.name, device.driver) in wanted.gpus)
+    return found if len(found) >= count else tuple(devices)
+
+
 class Places:
     """The places of a run, free or taken.
 
@@ -53,13 +66,17 @@ class Places:
         """Whether a trial can begin."""
         return bool(self._cores)
 
-    def take(self, gpus: int) -> Place:
+    def take(self, gpus: int, wanted: Hardware | None = None) -> Place:
         """A free place with ``gpus`` GPUs: those with the fewest trials, of these the ones not given for longest.
+
+        Args:
+            gpus: how many.
+            wanted: as for :func:`alike`.
 
         Raises:
             InfrastructureError: there are fewer GPUs.
         """
-        devices = None if self._devices is None else self._least_loaded(self._devices, gpus)
+        devices = None if self._devices is None else self._least_loaded(alike(self._devices, wanted, gpus), gpus)
         number = min(self._cores)
         return Place(number, self._cores.pop(number), devices)
 

@@ -14,17 +14,19 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import repeat
 
-from bisect_env.engine.grouping import UNKNOWN, Entrant, Session, fits, halves, plan, turns, waves
-from bisect_env.engine.places import split
+from bisect_env.engine.grouping import UNKNOWN, Entrant, Session, by_hardware, fits, halves, plan, turns, waves
+from bisect_env.engine.places import alike, split
 from bisect_env.engine.plan import seed_of, silence_limit
 from bisect_env.engine.progress import Reporter
 from bisect_env.engine.timed_process import STARTING, TimedProcess, pause
-from bisect_env.engine.trialing import Bench, devices_wanted
+from bisect_env.engine.trialing import Bench, devices_wanted, narrowed
 from bisect_env.errors import InfrastructureError
 from bisect_env.matrix.cells import Cell
 from bisect_env.store.trials import StoredTrial
 from bisect_env.trials import gpu, leases, machine
 from bisect_env.trials.records import Device, Outcome, Side, TrialRecord
+from bisect_env.verdicts.hardware import Hardware
+from bisect_env.verdicts.hardware import most as most_of
 from bisect_env.verdicts.throughput import SLOWED
 
 PATIENCE = 5.0
@@ -68,23 +70,27 @@ def run(bench: Bench, entrants: Sequence[Entrant], reporter: Reporter, keep: Kee
 
     block = 1 + max((s.block for e in entrants for s in e.samples if _of_run(s, bench.run_id)), default=-1)
     available = gpu.devices(bench.settings.gpus)
+    several = len({Hardware.of([device]) for device in available}) > 1
     for count in sorted({devices_wanted(entrant.cell, len(available)) for entrant in entrants}):
-        alike = [entrant for entrant in entrants if devices_wanted(entrant.cell, len(available)) == count]
-        memory = min(device.memory_bytes for device in available) if count else None
-        most = max(UNKNOWN, len(machine.cores()))
-        sessions, left = plan(bench.matrix, alike, most, memory)
-        for entrant in left:
-            reporter.note(
-                f"{entrant.cell.id}: no rounds in turn, since two such processes do not fit on a GPU together"
-            )
-        again: list[Session] = []
-        places = len(available) // count if count else len(sessions)
-        for wave in waves(sessions, places, most):
-            again += _measure(bench, _informed(wave, fresh), count, block, reporter, kept)
-            block += len(wave)
-        for wave in waves(again, places, most):
-            _measure(bench, _informed(wave, fresh), count, block, reporter, kept)
-            block += len(wave)
+        wanting = [entrant for entrant in entrants if devices_wanted(entrant.cell, len(available)) == count]
+        groups = by_hardware(bench.matrix, wanting) if several and count else ((None, tuple(wanting)),)
+        for judged, group in groups:
+            on_those, devices = _on(bench, available, judged, count)
+            memory = min(device.memory_bytes for device in devices) if count else None
+            most = max(UNKNOWN, len(machine.cores()))
+            sessions, left = plan(bench.matrix, group, most, memory)
+            for entrant in left:
+                reporter.note(
+                    f"{entrant.cell.id}: no rounds in turn, since two such processes do not fit on a GPU together"
+                )
+            again: list[Session] = []
+            places = len(devices) // count if count else len(sessions)
+            for wave in waves(sessions, places, most):
+                again += _measure(on_those, _informed(wave, fresh), count, block, reporter, kept)
+                block += len(wave)
+            for wave in waves(again, places, most):
+                _measure(on_those, _informed(wave, fresh), count, block, reporter, kept)
+                block += len(wave)
 
 
 def run_one(bench: Bench, session: Session, reporter: Reporter, keep: Keep) -> bool:
@@ -102,6 +108,7 @@ def run_one(bench: Bench, session: Session, reporter: Reporter, keep: Keep) -> b
     """
     available = gpu.devices(bench.settings.gpus)
     count = max(devices_wanted(entrant.cell, len(available)) for entrant in session.entrants)
+    bench, available = _on(bench, available, most_of(session.entrants[-1].samples), count)
     memory = min(device.memory_bytes for device in available) if count else None
     if not fits(session, max(UNKNOWN, len(machine.cores())), memory):
         return False
@@ -111,6 +118,14 @@ def run_one(bench: Bench, session: Session, reporter: Reporter, keep: Keep) -> b
         block += 1
         _measure(bench, (again,), count, block, reporter, keep)
     return True
+
+
+def _on(
+    bench: Bench, available: Sequence[Device], judged: Hardware | None, count: int
+) -> tuple[Bench, tuple[Device, ...]]:
+    """The bench whose sessions get those GPUs on which their cells are measured, and these."""
+    selection = narrowed(bench.settings.gpus, available, judged, count)
+    return replace(bench, settings=replace(bench.settings, gpus=selection)), alike(available, judged, count)
 
 
 def _informed(sessions: Sequence[Session], fresh: Mapping[str, Sequence[StoredTrial]]) -> tuple[Session, ...]:

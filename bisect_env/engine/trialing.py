@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bisect_env.engine.attempt import Attempt, Prepared
-from bisect_env.engine.places import Place
+from bisect_env.engine.places import Place, alike
 from bisect_env.engine.plan import seed_of
 from bisect_env.environments.records import Environment
 from bisect_env.errors import InfrastructureError
@@ -21,6 +21,7 @@ from bisect_env.store.ids import new_trial_id
 from bisect_env.trials import caches, gpu, machine, runner
 from bisect_env.trials.records import Device, Outcome, Reproducer, Side, TrialRecord, TrialSpec
 from bisect_env.trials.sharing import Company, Stay, alone
+from bisect_env.verdicts.hardware import Hardware
 
 if TYPE_CHECKING:  # The settings name the executor, which is built on this file.
     from bisect_env.engine.settings import Settings
@@ -210,5 +211,19 @@ def _gpus(bench: Bench, attempt: Attempt, place: Place) -> AbstractContextManage
     settings = bench.settings
     if bench.company is not None and place.devices is not None:
         return bench.company.stay(place.devices, attempt.by_itself)
-    count = devices_wanted(attempt.slot.cell, len(gpu.devices(settings.gpus)))
-    return alone(count, settings.allow_busy, settings.gpus, bench.stop, bench.tell)
+    devices = gpu.devices(settings.gpus)
+    count = devices_wanted(attempt.slot.cell, len(devices))
+    selection = narrowed(settings.gpus, devices, attempt.hardware, count)
+    return alone(count, settings.allow_busy, selection, bench.stop, bench.tell)
+
+
+def narrowed(selection: str | None, devices: Sequence[Device], wanted: Hardware | None, count: int) -> str | None:
+    """``--gpus`` as it is, or, where it leaves several kinds of GPUs, so that it leaves those of the cell alone.
+
+    Args:
+        selection: ``--gpus``.
+        devices: that it leaves.
+        wanted, count: as for :func:`bisect_env.engine.places.alike`.
+    """
+    found = alike(devices, wanted, count)
+    return selection if len(found) == len(devices) else ",".join(device.uuid for device in found)

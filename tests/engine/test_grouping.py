@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given
@@ -15,6 +16,7 @@ from bisect_env.engine.grouping import (
     Entrant,
     Session,
     baseline_of,
+    by_hardware,
     needs_rounds,
     plan,
     starts,
@@ -24,7 +26,8 @@ from bisect_env.engine.grouping import (
 from bisect_env.environments.records import Environment, Interpreter, Lock
 from bisect_env.matrix.cells import Cell, Condition, EnvironmentRequest, Matrix, ReproducerChoice
 from bisect_env.store.trials import StoredTrial
-from bisect_env.trials.records import Outcome, Round, Side
+from bisect_env.trials.records import Device, Outcome, Round, Side
+from bisect_env.verdicts.hardware import Hardware
 from bisect_env.verdicts.throughput import WARMED
 from tests.verdicts.build import record
 
@@ -165,3 +168,20 @@ def test_a_racing_cell_is_warmed_up_and_a_mitigation_is_not_replaced() -> None:
     assert starts(entrant(cell("2.11"), "....").after([warmed])) == (True, True)
     assert starts(entrant(cell("2.11", "lock-all"), "....").after([warmed])) == (False, False)
     assert starts(entrant(cell("2.11", "lock-all"), "FFFF")) == (False, False)
+
+
+def test_where_gpus_differ_each_kind_has_its_sessions_and_the_baseline_takes_part_in_all() -> None:
+    def on(name: str, of: Entrant) -> Entrant:
+        gpu = (Device("GPU-1", name, 0, GIB, "580.1"),)
+        moved = [replace(sample, record=replace(sample.record, devices=gpu)) for sample in of.samples]
+        return replace(of, samples=tuple(moved))
+
+    base, same, other = on("A", entrant(cell("2.10"))), on("A", entrant(cell("2.11"))), on("B", entrant(cell("2.12")))
+    failed = entrant(cell("2.13"), "X")
+    every = (base, same, other, replace(failed, samples=failed.samples[:1]))
+    whole = matrix(*(each.cell for each in every))
+    [(first, alike), (second, others)] = by_hardware(whole, every)
+    assert (first, alike) == (Hardware((("A", "580.1"),)), (base, same))
+    assert (second, others) == (Hardware((("B", "580.1"),)), (other, base))
+    sessions, left = plan(whole, others, 8, GIB * 100)
+    assert names(sessions) == [["2.10-none", "2.12-none"]] and not left

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bisect_env.engine.places import Place, Places, split
+from bisect_env.engine.places import Place, Places, alike, split
+from bisect_env.engine.trialing import narrowed
 from bisect_env.errors import BadInput, InfrastructureError
 from bisect_env.trials.records import Device
+from bisect_env.verdicts.hardware import Hardware
 
 DEVICES = tuple(Device(f"GPU-{index}", "pretended", index, 1, "1") for index in range(2))
 
@@ -66,3 +68,17 @@ def test_more_gpus_than_there_are() -> None:
     with pytest.raises(InfrastructureError, match="needs 2 GPUs at a time, and 0 can be used"):
         Places(range(2), 1, slices).take(2)
     assert Places(range(2), 1, slices).take(1).devices == slices[:1]
+
+
+def test_of_several_kinds_of_gpus_a_cell_gets_those_that_it_is_measured_on() -> None:
+    big = [Device(f"GPU-a{n}", "A100", n, 1, "1") for n in range(2)]
+    small = [Device(f"GPU-b{n}", "A2", 2 + n, 1, "1") for n in range(3)]
+    every, on_big = (*big, *small), Hardware.of(big)
+    assert alike(every, on_big, 1) == tuple(big) and alike(every, None, 1) == every
+    assert alike(every, on_big, 3) == every, "rather on others than not at all: those do not count"
+    places = Places(range(8), 4, every)
+    taken = [places.take(1, on_big) for _ in range(3)]
+    assert {place.devices[0].name for place in taken if place.devices} == {"A100"}
+    assert places.take(1).devices == (small[0],)
+    assert narrowed("0,1,2", every[:3], on_big, 1) == "GPU-a0,GPU-a1"
+    assert narrowed("0,1", big, on_big, 1) == "0,1" and narrowed(None, every, None, 1) is None
