@@ -14,6 +14,8 @@ TOO_MANY = (
     "Job violates accounting/QOS policy",
 )
 """The cluster takes no more jobs of the user's at present."""
+TOO_LONG = "Invalid job array specification"
+"""The array has more jobs than the cluster's ``MaxArraySize`` allows."""
 PASSING = (
     "Unable to contact slurm controller",
     "Socket timed out",
@@ -55,6 +57,11 @@ def _has(text: str, words: tuple[str, ...]) -> bool:
 def too_many(text: str) -> bool:
     """Whether fewer jobs, or the same ones later, may be taken."""
     return _has(text, TOO_MANY)
+
+
+def too_long(text: str) -> bool:
+    """Whether arrays of fewer jobs may be taken."""
+    return TOO_LONG.lower() in text.lower()
 
 
 def passing(text: str) -> bool:

@@ -15,7 +15,7 @@ from bisect_env.cluster.credentials import Vault
 from bisect_env.cluster.items import Items
 from bisect_env.cluster.node import NODE
 from bisect_env.cluster.pending import Array, Pending
-from bisect_env.cluster.refusals import no_node, passing, refusal, too_many
+from bisect_env.cluster.refusals import no_node, passing, refusal, too_long, too_many
 from bisect_env.cluster.settings import SlurmSettings
 from bisect_env.cluster.submitting import Ask, Cluster, Refused
 from bisect_env.cluster.watching import Watch
@@ -132,12 +132,11 @@ class Sender:
             self._tell(f"Slurm does not answer ({text.splitlines()[0]}): asked again until it does")
             return
         self._never_arrived(token)
-        if too_many(text):
-            if count > 1:
-                self._at_once = count // 2
-            else:
-                self._not_before = time.monotonic() + AGAIN
-                self._tell(f"the cluster takes no more jobs of yours now ({' '.join(text.split())}): asked again soon")
+        if count > 1 and (too_many(text) or too_long(text)):
+            self._at_once = count // 2
+        elif too_many(text):
+            self._not_before = time.monotonic() + AGAIN
+            self._tell(f"the cluster takes no more jobs of yours now ({' '.join(text.split())}): asked again soon")
         elif no_node(text) and ask.exclude > frozenset(self.bad):
             self._anywhere = True
         elif no_node(text) and self.bad:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -84,7 +85,10 @@ def _stored(store: Store, result: ItemResult, job: str) -> bool:
     in_place = (s for s in store.trials_of_cell(result.cell_key) if _place(s) == _place(sample))
     if counts(record) and any(counts(other.record) for other in in_place):
         return False
-    store.put_trial(record, result.cell_key, sample.run_id, sample.block, record.reproducer)
+    try:
+        store.put_trial(record, result.cell_key, sample.run_id, sample.block, record.reproducer)
+    except sqlite3.IntegrityError:  # Its run stands in a store that was removed since.
+        return False
     return True
 
 

@@ -23,8 +23,8 @@ most = home / "most"
 refusal = home / "refusal"
 arrives = not refusal.exists()
 said = refusal.read_text() if not arrives else ""
-if most.exists() and count > int(most.read_text()):
-    arrives, said = False, "sbatch: error: AssocMaxSubmitJobLimit"
+if most.exists() and count > int(most.read_text().split()[0]):
+    arrives, said = False, (home / "most").read_text().partition(" ")[2]
 exclude = re.search(r"--exclude=(\\S+)", text)
 if exclude and (home / "single").exists():
     arrives, said = False, "sbatch: error: Batch job submission failed: Requested node configuration is not available"
@@ -88,7 +88,11 @@ class Pretended:
         path.write_text(f"{path.read_text().split('|')[0]}|{state}|{node}|{reason}")
 
     def says(self, name: str, text: str = "") -> None:
-        """``refusal``: of every sbatch; ``most``: jobs of an array; ``single``: one node; ``silent``: no answer."""
+        """What the commands do from now on.
+
+        ``refusal``: what sbatch says; ``most``: jobs of an array at most, and what it says of more; ``single``: there
+        is one node; ``silent``: squeue and scancel do not answer.
+        """
         (self.home / name).write_text(text)
 
     def no_longer(self, name: str) -> None:

@@ -64,7 +64,7 @@ class Scene:
 
     def result(self, unit: str, folder: Path | None = None) -> None:
         """A node leaves a unit's result."""
-        job.write_result(_result(unit), folder or self.of(unit))
+        job.write_result(result_of(unit), folder or self.of(unit))
 
     def runs(self, node: str = "node1") -> None:
         """All waiting jobs are started."""
@@ -95,9 +95,10 @@ def _spec(name: str, named: Sequence[tuple[str, Attempt]]) -> JobSpec:
     return JobSpec(name, "run", Path("/root"), matrix, NOTHING, (), items)
 
 
-def _result(unit: str) -> ItemResult:
-    record = TrialRecord(f"trial-{unit}", LOCK.address, "r", CELL.condition, Side.THREADS, 0, Outcome.CLEAN)
-    return ItemResult(unit, CELL.key, StoredTrial(record, 0, "run"))
+def result_of(unit: str, block: int = 0, side: Side = Side.THREADS, outcome: Outcome = Outcome.CLEAN) -> ItemResult:
+    """A record as a node leaves it."""
+    record = TrialRecord(f"trial-{unit}", LOCK.address, "r", CELL.condition, side, 0, outcome)
+    return ItemResult(unit, CELL.key, StoredTrial(record, block, "run"))
 
 
 def test_results_come_as_they_are_seen_and_an_ended_job_leaves_nothing(make: Callable[..., Scene]) -> None:
@@ -195,11 +196,12 @@ def test_on_a_single_node_what_was_lost_there_is_tried_there_again(make: Callabl
     assert [finished.unit for finished in scene.step()] == [unit]
 
 
+@pytest.mark.parametrize("words", ["AssocMaxSubmitJobLimit", "Invalid job array specification"])
 def test_a_cluster_that_takes_few_jobs_gets_smaller_arrays_and_waits(
-    make: Callable[..., Scene], monkeypatch: pytest.MonkeyPatch
+    make: Callable[..., Scene], monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
     scene = make(jobs="8", batch="1")
-    scene.slurm.says("most", "2")
+    scene.slurm.says("most", f"2 sbatch: error: {words}")
     scene.add(8)
     scene.step()
     assert len(scene.slurm.jobs()) == 8
@@ -392,7 +394,7 @@ def test_gpus_and_partition_of_a_cell() -> None:
 
 
 def test_rounds_of_two_jobs_never_have_the_same_number() -> None:
-    sample = _result("u0").sample
+    sample = result_of("u0").sample
     rounds = replace(sample, record=replace(sample.record, side=Side.ROUNDS))
     jobs = ["00000001-0", "00000001-1", "00000002-0", "ffffffff-199"]
     blocks = {asking.placed(replace(rounds, block=block), name).block for name in jobs for block in (0, 1, 200)}
