@@ -16,6 +16,8 @@ from bisect_env.search.rates import BAD, EITHER, GOOD, Counts, Floats, RatePrior
 
 NONE = 0.005
 """Prior probability that nothing along the line changes the rate. The rest is shared by the changes."""
+CACHED = 1 << 14
+"""Numbers of an array that stays in a processor's cache."""
 
 
 class ChangePoints:
@@ -61,12 +63,15 @@ class ChangePoints:
 
         The mutual information between the change and the number of failures (Lindley 1956).
         """
-        # One number of failures after the other: an array over all of them at once would not stay in the cache.
         sides = [np.moveaxis(prior.predictive(*counts, size), -1, 0) for prior, counts in self._sides()]
         told = np.zeros(self.weights.shape)
-        for bad, good, same in zip(*sides, strict=True):
+        # So many numbers of failures at a time as stay in the cache: of thousands of lines one after the other.
+        some = max(1, CACHED // told.size)
+        for first in range(0, size + 1, some):
+            bad, good, same = (np.ascontiguousarray(side[first : first + some]) for side in sides)
             mixed = self._mixed(bad, good, same)
-            told += self._mixed(xlogy(bad, bad), xlogy(good, good), xlogy(same, same)) - xlogy(mixed, mixed)
+            for each in self._mixed(xlogy(bad, bad), xlogy(good, good), xlogy(same, same)) - xlogy(mixed, mixed):
+                told += each
         return np.maximum(told, 0.0)
 
     def predictive(self, position: int, size: int) -> Floats:
@@ -85,7 +90,7 @@ class ChangePoints:
         At position m the changes 1..m have it on their bad side and m+1..n on their good side.
         """
         weights = self.weights[..., 1:]
-        mean = np.empty(self.weights.shape)
+        mean = np.empty((*good.shape[:-1], self.weights.shape[-1]))
         mean[..., :1] = (weights * good).sum(axis=-1, keepdims=True)
         mean[..., 1:] = np.cumsum(weights * (bad - good), axis=-1) + mean[..., :1]
         return np.asarray(mean + self.weights[..., :1] * same, dtype=np.float64)
