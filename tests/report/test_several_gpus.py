@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from bisect_env.report import machine, table
+from bisect_env.report.html.matrix import charts
 from bisect_env.report.mitigations import Effect, mitigations
 from bisect_env.report.rows import together
 from bisect_env.trials.records import Device
-from tests.report.build import AXES, Judged, laptop, row, under
+from tests.report.build import AXES, Judged, laptop, matrix, row, speed, under
 from tests.store.samples import A2, H200
 
 NEWER = replace(H200, driver="590.1")
@@ -84,3 +85,20 @@ def test_the_document_says_what_a_cell_is_measured_on_and_what_was_measured_else
     ]
     assert len(cell["trials"]) == len(own.samples)
     assert machine._cell(rows(None)[0], 0.05)["hardware"] == []
+
+
+def test_charts_show_no_two_models_beside_each_other() -> None:
+    def timed(device: Device, torch: str) -> Judged:
+        return on(device, row(torch, "5.8.1", "......", steps=speed(1000)))
+
+    def titles(*shown: Judged) -> list[str]:
+        cells = tuple(each.cell for each in shown)
+        asked = replace(matrix(shown), cells=cells, reference=(("torch", "2.11.0"),))
+        return [chart.title for chart in charts(shown, asked, ("torch",))]
+
+    base = timed(H200, "2.11.0")
+    assert titles(base, timed(H200, "2.14.1")) == ["Compared with torch 2.11.0"]
+    assert titles(base, timed(A2, "2.14.1")) == [
+        "Compared with torch 2.11.0, on NVIDIA H200",
+        "Compared with torch 2.11.0, on NVIDIA A2",
+    ]

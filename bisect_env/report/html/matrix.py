@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from bisect_env.matrix.cells import Matrix
@@ -15,8 +15,9 @@ from bisect_env.report.html.layout import Levels
 from bisect_env.report.html.strips import Chart, Measured
 from bisect_env.report.origin import Origin, described
 from bisect_env.report.pieces import Facts, Grid, Section, Words
-from bisect_env.report.rows import Row, label, level, short_id, together, varying
+from bisect_env.report.rows import Row, label, level, measured_on, short_id, together, varying
 from bisect_env.report.sections import ABOUT_CACHES, ABOUT_MITIGATIONS, cache_columns, mitigation_columns
+from bisect_env.verdicts.hardware import Hardware, told
 from bisect_env.verdicts.records import Headline
 from bisect_env.verdicts.samples import by_side
 from bisect_env.verdicts.throughput import rates
@@ -70,18 +71,32 @@ def page(rows: Sequence[Row], matrix: Matrix, max_race_rate: float, origin: Orig
 
 
 def charts(rows: Sequence[Row], matrix: Matrix, axes: Sequence[str]) -> list[Chart]:
-    """Throughput, a chart for each reference cell with what is compared with it; the rest in one of their own."""
-    groups: dict[str, list[Row]] = {}
+    """Throughput, a chart for each reference cell with what is compared with it; the rest in one of their own.
+
+    What was measured on another GPU model or driver is in another chart.
+    """
+    groups: dict[tuple[str, Hardware | None], list[Row]] = {}
     for row in rows:
         if row.verdict.throughput is not None:
             reference = matrix.reference_of(row.cell)
-            groups.setdefault(reference.key if reference is not None else "", []).append(row)
+            place = (reference.key if reference is not None else "", measured_on(row))
+            groups.setdefault(place, []).append(row)
+    kinds = {found for _, found in groups if found is not None}
     titles = {row.cell.key: f"Compared with {label(row, axes)}" for row in rows}
     alone = "Without a reference cell: nothing is compared" if matrix.reference else ""
     return [
-        strips.chart(titles.get(key, alone), [_measured(row, axes, row.cell.key == key) for row in group])
-        for key, group in groups.items()
+        strips.chart(
+            _titled(titles.get(key, alone), found, kinds), [_measured(row, axes, row.cell.key == key) for row in group]
+        )
+        for (key, found), group in groups.items()
     ]
+
+
+def _titled(title: str, found: Hardware | None, kinds: Collection[Hardware]) -> str:
+    """A chart's title, with the GPUs where cells have different ones."""
+    if found is None or len(kinds) < 2:
+        return title
+    return f"{title}, on {told(found, kinds)}" if title else f"On {told(found, kinds)}"
 
 
 def _measured(row: Row, axes: Sequence[str], is_reference: bool) -> Measured:
