@@ -22,7 +22,7 @@ from bisect_env.engine.settings import Settings
 from bisect_env.environments.index import SimpleIndex
 from bisect_env.environments.uv import Uv
 from bisect_env.errors import ExitCode, InfrastructureError
-from bisect_env.explanation.driver import FAILURES, MOST, Asked, Witnessing
+from bisect_env.explanation.driver import CONTROLS, FAILURES, MOST, Asked, Witnessing
 from bisect_env.explanation.explain import is_explained
 from bisect_env.explanation.records import Explanation
 from bisect_env.matrix.loading import load
@@ -52,6 +52,15 @@ Exit codes:
     type=click.IntRange(1),
     help=f"Witnessed trials in all. Default: until {FAILURES} went wrong, at most {MOST}.",
 )
+@click.option(
+    "--controls",
+    type=click.IntRange(0),
+    default=CONTROLS,
+    show_default=True,
+    metavar="N",
+    help="Trials in one thread, and as many with threads and no witness, to compare with: those that are stored count,"
+    " and a matrix counts those that run here. 0: none are run.",
+)
 @click.option("--again", is_flag=True, help="Run new trials, and leave witnessed ones that are stored out.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the trials.")
 @gpu_options
@@ -70,6 +79,7 @@ def command(
     file: Path | None,
     root: Path,
     trials: int | None,
+    controls: int,
     again: bool,
     seed: int,
     gpus: str | None,
@@ -91,7 +101,7 @@ def command(
     the matrix is taken that the cell was measured with, else the shipped one.
 
     Witnessed trials are stored and never counted by a verdict; the same command again uses them, and goes on after
-    Ctrl-C.
+    Ctrl-C. Behind them run trials to compare with, where none are stored (--controls).
 
     \b
     bisect-env explain torch-2.11.0_transformers-5.8.1
@@ -114,7 +124,7 @@ def command(
     ended: BaseException | None = None
     # All input is checked: only now is anything written.
     with ends_cleanly(), Store(settings.root / STORE_FILE) as store:
-        asked = Asked(matrix, cell, trials, again)
+        asked = Asked(matrix, cell, trials, again, controls)
         witnessing = Witnessing(asked, reproducer, settings, store, Uv(), reporter, stop)
         with reporter:
             for note in (why, *matrix.notes):

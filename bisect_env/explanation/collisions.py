@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from bisect_env.explanation.failures import MAIN, Fell, failures_of, shown
+from bisect_env.explanation.failures import FX_ERROR, MAIN, Fell, failures_of, shown
 from bisect_env.explanation.records import (
     Action,
     Collision,
@@ -92,9 +92,11 @@ def _met(seen: Seen, fell: Fell) -> Event | None:
 
 
 def _fits(event: Event, fell: Fell) -> bool:
-    """Whether a failure can be what obeying led to."""
+    """Whether a failure can be what obeying led to. Of a program that ended itself and said nothing, any can."""
+    if fell.silent:
+        return True
     if event.state is State.TRACING:
-        return "symbolically trace" in fell.text or "fx" in fell.failure.message.lower()
+        return FX_ERROR in fell.text or "fx" in fell.failure.message.lower()
     if event.state is State.RECOMPILE_LIMIT:
         return "recompile" in f"{fell.failure.signature.type} {fell.text}".lower()
     return fell.when or shown(event.stack, fell.failure.traceback)
@@ -110,7 +112,8 @@ def _failed(seen: Seen, fell: Fell, met: Event | None) -> Collision:
     if met is not None and (not victim or (fell.raised is not None and not met.thread.startswith(AUTOGRAD))):
         victim = met.thread
     failure = replace(failure, thread=victim or MAIN)
-    message = f"{failure.signature.type}: {_first_line(failure)}"
+    said = fell.silent and met is not None
+    message = fell.why if said else f"{failure.signature.type}: {_first_line(failure)}"
     base = Collision(
         Mechanism.UNKNOWN, Consequence.FAILED, failure.thread, met, "", None, at=failure.t, message=message
     )

@@ -1,16 +1,16 @@
-"""Witnessed trials of a cell: environment, then one trial at a time until enough went wrong, each stored as it ends.
+"""Witnessed trials of a cell: environment, then trials until enough went wrong, each stored as it ends; then controls.
 
-They are no part of what a cell's verdict counts. The next call uses those that are stored, and runs what is missing.
+Witnessed trials are no part of what a cell's verdict counts. The controls (serial, and with threads but no witness) are
+trials like those of a matrix, which counts them. The next call uses those that are stored, and runs what is missing.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, islice
 
 from bisect_env import __version__
 from bisect_env.engine import prepare
@@ -26,9 +26,10 @@ from bisect_env.engine.trialing import Bench
 from bisect_env.engine.turn import turn
 from bisect_env.environments.records import Environment, Lock, Unavailable
 from bisect_env.environments.uv import Uv
-from bisect_env.errors import BadInput, InfrastructureError
+from bisect_env.errors import BadInput
 from bisect_env.explanation.explain import explain, went_wrong
 from bisect_env.explanation.records import Explanation
+from bisect_env.explanation.series import Task, alone, run
 from bisect_env.matrix.cells import Cell, EnvironmentRequest, Matrix
 from bisect_env.store.database import Store
 from bisect_env.store.trials import StoredTrial
@@ -39,10 +40,10 @@ RUNS = "explain"
 """Name of its runs in the store."""
 FAILURES, MOST = 3, 12
 """Without a number of trials: until so many went wrong, at most so many."""
-RETRIES = 3
-"""Trials in a row that say nothing of the cell, after which it ends."""
-HOPELESS = (Outcome.IMPORT_FAILED, Outcome.SKIPPED)
-"""What ends so will end so again."""
+CONTROLS = 3
+"""Of each kind. Fewer are not told from chance even where all fail with threads and none without (3 and 3: 1 in 20)."""
+PLAIN = (Side.SERIAL, Side.THREADS)
+"""Controls, in the order in which they run."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class Asked:
     """None: until ``FAILURES`` went wrong, at most ``MOST``."""
     again: bool = False
     """Leave stored witnessed trials out."""
+    controls: int = CONTROLS
+    """Serial trials, and trials with threads and no witness, that are to be stored; 0: whatever there is."""
 
 
 class Witnessing:
@@ -83,6 +86,8 @@ class Witnessing:
         self._matrix = replace(asked.matrix, at_once=1)
         self._locks: dict[str, Lock | Unavailable] = {}
         self._records: list[TrialRecord] = []
+        self._taken: dict[Side, set[int]] = {}
+        """By kind of control the blocks that have a trial which counts."""
 
     def run(self, argv: Sequence[str] = ()) -> None:
         """Do what is missing; what came of it, also when it was ended early, is in :meth:`explanation`.
@@ -99,7 +104,7 @@ class Witnessing:
         if self._records:
             stored = "1 witnessed trial is" if len(self._records) == 1 else f"{len(self._records)} witnessed trials are"
             self._reporter.note(f"{stored} stored and used again (--again: anew)")
-        if self._enough() and not self._settings.executor.unfinished(self._settings):
+        if self._enough() and not self._missing() and not self._settings.executor.unfinished(self._settings):
             return
         about = f"an explanation of {cell.id}"
         settings = self._settings
@@ -119,6 +124,8 @@ class Witnessing:
     def _load(self) -> None:
         if not self._asked.again:
             self._records = [sample.record for sample in self._stored(Side.WITNESS)]
+        for side in PLAIN:
+            self._taken[side] = {sample.block for sample in self._stored(side) if counts(sample.record)}
 
     def explanation(self) -> Explanation:
         """What is known now."""
@@ -203,65 +210,50 @@ class Witnessing:
             self._matrix, self._settings, self._store, run_id, self._reproducer, self._stop, self._reporter.note,
             addresses,
         )  # fmt: skip
-        most = MOST if self._asked.trials is None else self._asked.trials
-        self._reporter.phase("trials", most - len(self._records))
+        most, controls = MOST if self._asked.trials is None else self._asked.trials, self._missing()
+        self._reporter.phase("trials", max(0, most - len(self._records)))
         prepared = self._settings.executor.prepared(bench, cell, environment)
-        slots: Slots[int] = self._settings.executor.slots(bench, [cell])
+        slots: Slots[Task] = self._settings.executor.slots(bench, [cell])
         with slots:
             if prepared is not None and not prepared.folder.is_dir():
                 self._reporter.trial_started(cell, Side.WARMUP, 1, 1)
                 warm_up = Slot(cell, Side.WARMUP, 0)
-                record = _at_once(slots, Attempt(warm_up, filler, self._matrix.limits.first_silence, prepared=prepared))
+                record = alone(slots, Attempt(warm_up, filler, self._matrix.limits.first_silence, prepared=prepared))
                 self._reporter.trial_ended(cell, record, "not counted: it fills the compile cache")
             silences = [sample.record.longest_silence for sample in self._stored(Side.SERIAL)]
             limits = self._matrix.limits
             # Three times the limit from the first one on: it need not be confirmed that the cell hangs, and the
             # witness makes it slower.
             silence = silence_limit(limits.silence, limits.first_silence, silences, tripled=True)
-            self._witness(slots, Attempt(Slot(cell, Side.WITNESS, 0), environment, silence, prepared=prepared), most)
+            attempt = Attempt(Slot(cell, Side.WITNESS, 0), environment, silence, prepared=prepared)
+            self._witness(slots, attempt, most)
+            self._control(slots, attempt, controls)
 
-    def _witness(self, slots: Slots[int], first: Attempt, most: int) -> None:
-        """Trials like ``first`` until there are enough: as many at a time as there is room for and all will be needed.
-
-        Their tasks are their numbers.
-        """
-        numbers, again, running, in_vain = count(len(self._records)), deque[int](), set[int](), 0
-        while not self._enough():
-            while slots.free and len(running) < self._still_needed():
-                number = again.popleft() if again else next(numbers)
-                slot = replace(first.slot, index=number)
-                self._reporter.trial_started(slot.cell, slot.side, number + 1, most)
-                slots.start(number, replace(first, slot=slot))
-                running.add(number)
-            number, record = slots.wait()
-            running.remove(number)
-            slots.give_back(number)
-            useless = record.outcome is Outcome.INFRA
-            self._reporter.trial_ended(first.slot.cell, record, f"not counted: {record.message}" if useless else "")
-            in_vain = in_vain + 1 if useless else 0
-            if useless:
-                again.append(number)
-            else:
-                self._records.append(record)
-            self._refuse_trial(record, in_vain)
-
-    def _refuse_trial(self, record: TrialRecord, in_vain: int) -> None:
-        """Raise where no further trial would tell more."""
-        cell = self._asked.cell
-        if in_vain == RETRIES or (record.outcome is Outcome.INFRA and record.aborted):
-            raise InfrastructureError(
-                f"{cell.id}: a trial failed for a reason that says nothing about the cell: {record.message}\n"
-                "  What was measured so far is kept: the same command goes on from there."
+    def _missing(self) -> list[tuple[Side, int]]:
+        """The controls that are not stored: kind and block, the first free ones, as a run of the matrix would."""
+        return [
+            (side, block)
+            for side in PLAIN
+            for block in islice(
+                (block for block in count() if block not in self._taken[side]),
+                max(0, self._asked.controls - len(self._taken[side])),
             )
-        if record.outcome in HOPELESS:
-            shown = str(record.failures[0].signature) if record.failures else record.message
-            wanted = f"a cell whose reproducer runs; `bisect-env show {record.id}` has this trial's output"
-            raise BadInput("CELL", "", f"its trials cannot run here: {record.outcome}: {shown}", wanted)
+        ]
 
+    def _witness(self, slots: Slots[Task], first: Attempt, most: int) -> None:
+        """Trials like ``first`` until there are enough."""
+        tasks = ((Side.WITNESS, number) for number in count(len(self._records)))
+        run(slots, first, tasks, most, self._still_needed, self._records.append, self._reporter)
 
-def _at_once(slots: Slots[int], attempt: Attempt) -> TrialRecord:
-    """One attempt and nothing beside it."""
-    slots.start(0, attempt)
-    record = slots.wait()[1]
-    slots.give_back(0)
-    return record
+    def _control(self, slots: Slots[Task], first: Attempt, missing: Sequence[tuple[Side, int]]) -> None:
+        """What the witnessed trials are held against."""
+        if not missing:
+            return
+        kinds = [side for side, _ in missing]
+        told = {Side.SERIAL: "in one thread", Side.THREADS: "with threads and no witness"}
+        words = " and ".join(f"{kinds.count(side)} {told[side]}" for side in PLAIN if side in kinds)
+        self._reporter.note(f"trials to compare with, stored for the matrix too: {words} (--controls 0: none)")
+        self._reporter.phase("trials", len(missing))
+        done: list[TrialRecord] = []
+        of = self._asked.controls
+        run(slots, first, iter(missing), of, lambda: len(missing) - len(done), done.append, self._reporter)

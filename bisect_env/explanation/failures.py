@@ -19,6 +19,9 @@ AT_THE_END = 1.0
 LINK = " <- "
 """Between an exception and what it came from, in the witness's words."""
 _EXIT = re.compile(r"exit \d+")
+_ABORT = "SIGABRT"
+FX_ERROR = "symbolically trace"
+"""In the message of a call that obeyed the tracing flag."""
 _NAMED = re.compile(r"^Exception in thread (.+):$", re.MULTILINE)
 _TRACEBACK = "Traceback (most recent call last):"
 
@@ -33,13 +36,22 @@ class Fell:
     """Whether its time is about that at which it was raised; else it was raised at any time before."""
     raised: Event | None = None
     """The exception that ended the thread, as the witness saw it."""
+    silent: bool = False
+    """Whether the program ended itself, by a status or an abort, without a traceback."""
     printed: str = ""
-    """What the process wrote, where neither a message nor a traceback of its own is known."""
+    """What it wrote then."""
 
     @property
     def text(self) -> str:
         """All that tells what it was."""
         return "\n".join((self.failure.message, self.raised.value if self.raised else "", self.printed))
+
+    @property
+    def why(self) -> str:
+        """Of a silent end behind a call that failed: what was printed of that, or that nothing was."""
+        kind = self.failure.signature.type
+        line = next((line.strip() for line in self.printed.splitlines() if FX_ERROR in line), "")
+        return line or f"no message was printed, and the process ended with {kind}"
 
 
 def failures_of(log: WitnessLog, trial: TrialRecord) -> tuple[Fell, ...]:
@@ -52,7 +64,7 @@ def failures_of(log: WitnessLog, trial: TrialRecord) -> tuple[Fell, ...]:
         known = any(_same(each.raised, failure) for each in found if each.raised is not None)
         # An exit status is what the exceptions came to; a signal, or another traceback, is something else.
         if not known and not (found and _EXIT.fullmatch(failure.signature.type)):
-            found.append(_end(failure, trial.output))
+            found.append(_end(failure, trial.output, log.complete))
     return tuple(found)
 
 
@@ -83,10 +95,13 @@ def _same(event: Event | None, failure: Failure) -> bool:
     return failure.signature.type.rpartition(".")[2] == kind and first.startswith(message)
 
 
-def _end(failure: Failure, output: str) -> Fell:
+def _end(failure: Failure, output: str, complete: bool) -> Fell:
     """The end of a process of which nobody saw an exception: one that was caught, or a witness that was cut off."""
-    named = _thread_of(output) if failure.traceback else ""
-    return Fell(replace(failure, thread=named), when=False, printed="" if failure.traceback else output)
+    kind = failure.signature.type
+    # The log has its end only where Python code called for the abort, and no library that had a reason of its own.
+    if (_EXIT.fullmatch(kind) and not failure.traceback) or (kind == _ABORT and complete):
+        return Fell(replace(failure, thread=""), when=False, silent=True, printed=output)
+    return Fell(replace(failure, thread=_thread_of(output) if failure.traceback else ""), when=False)
 
 
 def _thread_of(output: str) -> str:

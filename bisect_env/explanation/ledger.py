@@ -117,6 +117,9 @@ def _suspect(suspect: _Suspect, cases: Cases) -> Hypothesis:
         return Hypothesis(name, statement, Standing.UNTESTED, (untested,))
     looked = cases.total(lambda case: case.happened(suspect.state, *suspect.looked_at))
     evidence = [f"{looked} {suspect.unit} were seen in {many(len(cases.logged), 'witnessed trial')}."]
+    compiles = cases.total(lambda case: case.happened(State.COMPILE, Action.ENTER))
+    if suspect.state is State.COMPILING and not looked and compiles:
+        evidence.append(f"{many(compiles, 'compile')} ran in them: this torch does not set it round compiles.")
     if not cases.bad:
         return Hypothesis(name, statement, Standing.UNDECIDED, (*evidence, f"Nothing went wrong. {NOT_ENOUGH}"))
     explained = cases.explained_by(*suspect.mechanisms)

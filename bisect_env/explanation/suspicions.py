@@ -37,17 +37,29 @@ def block_mask(cases: Cases) -> Hypothesis:
         evidence.append(f"Such a trace was in the way at {blamed} of {cases.numbered(len(cases.bad))}.")
         return Hypothesis(name, statement, Standing.KEPT, tuple(evidence))
     unseen = sum(not _to_the_bottom(case, event) for case, event in in_the_way)
+    called = any(_names_mask(event) for case in cases.logged for event in _all(case))
     if cases.bad and not unseen:
         origins = sorted({event.stack[-1].function for _, event in in_the_way if event.stack})
         if origins:
             evidence.append(f"What traced instead when a call went wrong: {', '.join(origins[:3])}.")
-        if not any(_names_mask(event) for case in cases.logged for event in _all(case)):
-            evidence.append("No event came from under it: the trials may not call it at all. It is not why they fail.")
-        return Hypothesis(name, statement, Standing.ELIMINATED, tuple(evidence))
+        if whole == len(traces):
+            evidence.append("Whether the trials call it or not, no trace of theirs is its.")
+        if called or whole == len(traces):
+            return Hypothesis(name, statement, Standing.ELIMINATED, tuple(evidence))
+    if not called and whole < len(traces):
+        evidence.append(
+            f"No event came from under it, and of {many(len(traces) - whole, 'trace')} not all callers were seen:"
+            " whether the trials call it at all is not known. What would tell: trials that do."
+        )
+        return Hypothesis(name, statement, Standing.UNTESTED, tuple(evidence))
     if unseen:
-        evidence.append(f"Of {unseen} traces that were in the way not all callers were seen.")
+        evidence.append(f"Of {many(unseen, 'trace')} that {_was(unseen)} in the way not all callers were seen.")
     evidence.append("What would tell: a call that goes wrong while a trace, seen with all its callers, is open.")
     return Hypothesis(name, statement, Standing.UNDECIDED, tuple(evidence))
+
+
+def _was(number: int) -> str:
+    return "was" if number == 1 else "were"
 
 
 def its_own_trace(cases: Cases) -> Hypothesis:
@@ -103,7 +115,7 @@ def needs_two_threads(cases: Cases, threads: tuple[int, int], serial: tuple[int,
     statement = "The same work in one thread does not fail."
     (failed, n), (alone, controls) = threads, serial
     if not controls:
-        would = "The store has no serial control of this cell: `bisect-env matrix` runs it."
+        would = "The store has no serial control of this cell: `bisect-env explain CELL --controls N` runs it."
         return Hypothesis(name, statement, Standing.UNTESTED, (would,))
     evidence = [f"Serial control: {alone} of {controls} failed. With threads and no witness: {failed} of {n}."]
     witnessed = len(cases.bad), len(cases.logged)
@@ -114,9 +126,16 @@ def needs_two_threads(cases: Cases, threads: tuple[int, int], serial: tuple[int,
     evidence.append(f"By chance alone this or more has a probability of {chance:.2g} (one-sided exact test).")
     if chance <= ALPHA:
         return Hypothesis(name, statement, Standing.KEPT, tuple(evidence))
+    if alone and not any(case.record.versions for case in cases.every):
+        # Only a reproducer that speaks the protocol names what it imported.
+        evidence.append(
+            "A command that does not read its side runs with all its threads as its own control, and then fails alike"
+            " (docs/reproducers.md). What would tell: one that reads it."
+        )
+        return Hypothesis(name, statement, Standing.UNDECIDED, tuple(evidence))
     if alone and alone / controls >= failed / max(1, n):
         return Hypothesis(name, statement, Standing.ELIMINATED, tuple(evidence))
-    evidence.append("What would tell: more trials of both sides (`bisect-env matrix --trials N`).")
+    evidence.append("What would tell: more trials of both sides (`bisect-env matrix --trials N`, or `--controls N`).")
     return Hypothesis(name, statement, Standing.UNDECIDED, tuple(evidence))
 
 

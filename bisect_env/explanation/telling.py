@@ -232,14 +232,14 @@ def _unknown(seen: Seen, clock: Clock, each: Collision) -> str:
     told = f"Thread {each.victim}, at {clock.at(each.at)}{_end(each)}"
     if each.met is not None:
         where = place(each.met.stack)
-        told += (
-            f" It was raised in {where}."
-            if where and each.met.state is State.UNCAUGHT
-            else (
+        if each.met.state is State.UNCAUGHT:
+            told += f" It was raised in {where}." if where else ""
+        else:
+            told += (
                 f" The last that the witness saw{_of_it(each)} was {NAMES[each.met.state]} ({each.met.action}"
-                f"{f', {each.met.value}' if each.met.value else ''}) at {clock.at(when)}{f' in {where}' if where else ''}."
+                f"{f', {each.met.value}' if each.met.value else ''}) at {clock.at(when)}"
+                f"{f' in {where}' if where else ''}."
             )
-        )
     open_ = [
         f"{window.thread} {_had(window.state)} since {clock.at(window.start)}"
         for window in seen.windows

@@ -10,6 +10,7 @@ from bisect_env.explanation.records import Account, Explanation, Hypothesis
 from bisect_env.report import explanation_timeline as timeline
 from bisect_env.report import pieces
 from bisect_env.report.bisection_words import counted
+from bisect_env.report.explanation_follows import follows
 from bisect_env.report.explanation_words import (
     begin,
     evidence,
@@ -90,7 +91,8 @@ def _commands(explanation: Explanation, matrix: str, drawn: bool) -> str:
 
 
 def _head(explanation: Explanation) -> list[Part]:
-    return [Words(headline(explanation)), *([Words(explanation.vanished)] if explanation.vanished else [])]
+    told = (headline(explanation), explanation.vanished, follows(explanation))
+    return [Words(text) for text in told if text]
 
 
 def _telling(explanation: Explanation, width: int) -> list[Section]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from bisect_env.explanation.records import Account, Explanation, Window, WitnessLog
 from bisect_env.matrix.urls import without_credentials
+from bisect_env.report.explanation_follows import follows
 from bisect_env.report.explanation_words import headline, primary
 from bisect_env.report.machine import plain
 
@@ -33,6 +34,7 @@ def document(explanation: Explanation) -> dict[str, Any]:
         "plain_failed": explanation.plain_failed,
         "plain": explanation.plain,
         "vanished": explanation.vanished,
+        "follows": follows(explanation),
         "cost": explanation.cost,
         "notes": list(explanation.notes),
     }

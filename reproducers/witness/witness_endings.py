@@ -34,6 +34,7 @@ class Endings:
 
     def begin(self) -> None:
         """Watch from now on."""
+        self._log.say(watched=UNCAUGHT, where="threading.py, sys.excepthook", how="exceptions that end a thread")
         self._watch_threads()
         passed_on = sys.excepthook
 
@@ -47,7 +48,7 @@ class Endings:
         os.abort = self._ending(os.abort)
 
     def _watch_threads(self) -> None:
-        """By what a thread calls when its work raised: a hook that was set now would give way to one of the program's."""
+        """By what a thread calls when its work raised: a hook that is set now would give way to the program's own."""
         make: Callable[[], Callable[[Any], None]] = threading._make_invoke_excepthook  # type: ignore[attr-defined]
 
         def make_noting() -> Callable[[Any], None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,7 @@ status = 0
 
 
 def traces():
-    if torch.FATE.get("race"):
+    if torch.FATE.get("race") and condition["side"] == "threads":
         Tracer().trace(lambda: (tracing.set(), called.wait()))
     else:
         Tracer().trace(lambda: None)
@@ -123,6 +124,11 @@ def matrix(world: World, versions: str) -> None:
     (world.folder / "m.yaml").write_text(MATRIX.format(url=world.index.url, versions=versions))
 
 
+def sides(world: World) -> dict[str, int]:
+    """How many trials of each side are stored."""
+    return dict(Counter(side for _, _, side, _, _ in world.trials()))
+
+
 def witnessed(world: World) -> list[str]:
     return [trial for trial, _, side, _, _ in world.trials() if side == "witness"]
 
@@ -138,15 +144,18 @@ def test_a_race_is_explained_stored_and_used_again(flags: World) -> None:
     assert "in compile_wrapper (torch/_dynamo/eval_frame.py:7)" in " ".join(done.stdout.split())
     assert "[3/12]" in done.stderr and "[4/12]" not in done.stderr
     document = matching("explain", json.loads(files["why.json"].read_text()))
-    assert (document["failed"], document["plain"], len(document["accounts"])) == (3, 0, 3)
+    assert (document["failed"], document["plain"], document["plain_failed"], len(document["accounts"])) == (3, 3, 3, 3)
     standings = {each["name"]: each["standing"] for each in document["hypotheses"]}
     assert standings["another thread's trace"] == "kept" and standings["the tracing flag sticks"] == "eliminated"
+    assert standings["the failure needs two threads"] == "kept"
+    assert "stored for the matrix too: 3 in one thread and 3 with threads and no witness (--controls 0" in done.stderr
+    assert "`bisect-env gate` shows whether it does" in " ".join(done.stdout.split())
     assert files["why.md"].read_text().startswith("torch-2.11.0: another thread's trace")
     assert "<svg" in files["why.html"].read_text()
     first = witnessed(flags)
     again = flags.run("explain", "torch-2.11.0", "m.yaml")
     assert again.returncode == 0 and "3 witnessed trials are stored and used again" in again.stderr
-    assert witnessed(flags) == first
+    assert witnessed(flags) == first and sides(flags) == {"witness": 3, "serial": 3, "threads": 3}
     anew = flags.run("explain", "torch-2.11.0", "m.yaml", "--again", "--trials", "1")
     assert anew.returncode == 0 and "1 of 1 witnessed trial" in anew.stdout
     assert len(witnessed(flags)) == 4
@@ -154,18 +163,97 @@ def test_a_race_is_explained_stored_and_used_again(flags: World) -> None:
 
 
 def test_what_does_not_fail_is_undecided(flags: World) -> None:
-    done = flags.run("explain", "torch-2.14.1", "m.yaml", "--trials", "2")
+    done = flags.run("explain", "torch-2.14.1", "m.yaml", "--trials", "2", "--controls", "0")
     assert done.returncode == 3, done.stderr
-    assert "0 of 2 witnessed trials went wrong" in done.stdout and len(witnessed(flags)) == 2
+    assert "0 of 2 witnessed trials went wrong" in done.stdout and sides(flags) == {"witness": 2}
+
+
+def test_a_matrix_counts_the_controls_and_runs_what_is_missing(flags: World) -> None:
+    (flags.folder / "m.yaml").write_text((flags.folder / "m.yaml").read_text() + "trials: 3\ncontrols: 3\nsolo: 0\n")
+    flags.run("explain", "torch-2.11.0", "m.yaml", "--trials", "1", "--controls", "1")
+    assert sides(flags) == {"witness": 1, "serial": 1, "threads": 1}
+    dry = flags.run("matrix", "m.yaml", "--cell", "torch-2.11.0", "--dry-run")
+    assert "at most 4 trials to run" in dry.stdout
+    assert flags.run("matrix", "m.yaml", "--cell", "torch-2.11.0").returncode == 0
+    assert sides(flags) == {"witness": 1, "serial": 3, "threads": 3}
+    assert sorted(index for _, _, side, index, _ in flags.trials() if side == "serial") == [0, 1, 2]
+    flags.run("explain", "torch-2.11.0", "m.yaml", "--trials", "1")
+    assert sides(flags) == {"witness": 1, "serial": 3, "threads": 3}
+
+
+def test_witnessed_trials_forecast_nothing(flags: World) -> None:
+    flags.run("explain", "torch-2.11.0", "m.yaml", "--trials", "1", "--controls", "0")
+    dry = flags.run("matrix", "m.yaml", "--cell", "torch-2.11.0", "--dry-run")
+    assert dry.returncode == 0 and "from the trials stored so far" not in dry.stdout
+    flags.run("explain", "torch-2.11.0", "m.yaml", "--trials", "1", "--controls", "1")
+    dry = flags.run("matrix", "m.yaml", "--cell", "torch-2.11.0", "--dry-run")
+    assert "from the trials stored so far" in dry.stdout
+
+
+TRAINER = """\
+import json, os, sys, threading, time
+import torch
+from torch._dynamo.eval_frame import compile_wrapper
+from torch.fx._symbolic_trace import Tracer
+
+together = json.load(open(os.environ["BISECT_ENV_CONDITION"]))["side"] == "threads"
+tracing, called, failed = threading.Event(), threading.Event(), []
+
+
+def a():
+    Tracer().trace(lambda: (tracing.set(), called.wait(20 if together else 0)))
+
+
+def b():
+    tracing.wait()
+    try:
+        compile_wrapper(lambda: None)
+    {caught}
+    finally:
+        called.set()
+
+
+threads = [threading.Thread(target=a), threading.Thread(target=b)]
+for thread in threads:
+    thread.start()
+    if not together:
+        thread.join()
+for thread in threads:
+    thread.join()
+time.sleep(6 if together and {late} else 0)
+{end}
+"""
+RAISES = "except ZeroDivisionError: pass"
+KEEPS = "except RuntimeError as error: failed.append(error); print('step 3 failed:', error)"
+
+
+@pytest.mark.parametrize(
+    ("caught", "late", "end"),
+    [
+        pytest.param(RAISES, True, "sys.exit(together)", id="long after its thread has died"),
+        pytest.param(RAISES, False, "os._exit(together)", id="without its exit handlers"),
+        pytest.param(KEEPS, False, "os._exit(bool(failed))", id="and has caught it"),
+        pytest.param(KEEPS, False, "if failed: raise failed[0]", id="by raising it again in its main thread"),
+        pytest.param(KEEPS, False, "if failed: os.abort()", id="by a signal"),
+    ],
+)
+def test_a_trainer_of_ones_own_is_explained_however_it_ends(flags: World, caught: str, late: bool, end: str) -> None:
+    (flags.folder / "race.py").write_text(TRAINER.format(caught=caught, late=late, end=end))
+    done = flags.run("explain", "torch-2.11.0", "m.yaml", "--trials", "1", "--controls", "0", "--json", "-")
+    assert done.returncode == 0, done.stderr
+    document = matching("explain", json.loads(done.stdout))
+    assert "another thread's trace, seen in 1 of 1 witnessed trial" in document["sentence"]
+    assert "In thread Thread-2 (b) the call failed while thread Thread-1 (a) had" in document["sentence"]
+    assert "working for" not in " ".join(document["accounts"][0]["sentences"])
+    assert document["accounts"][0]["log"]["complete"]
 
 
 def test_verdicts_do_not_count_witnessed_trials_and_explain_counts_those_without(flags: World) -> None:
     (flags.folder / "m.yaml").write_text((flags.folder / "m.yaml").read_text() + "trials: 3\ncontrols: 3\nsolo: 0\n")
-    flags.run("explain", "torch-2.11.0", "m.yaml", "--trials", "1")
+    flags.run("explain", "torch-2.11.0", "m.yaml", "--trials", "1", "--controls", "0")
     done = flags.run("matrix", "m.yaml", "--cell", "torch-2.11.0")
     assert done.returncode == 0, done.stderr
-    sides = [side for _, _, side, _, _ in flags.trials()]
-    assert sides.count("threads") == 3 and sides.count("witness") == 1
+    assert sides(flags) == {"threads": 3, "serial": 3, "witness": 1}
     # Without FILE: the matrix that the cell was measured with.
     found = flags.run("explain", "torch-2.11.0", "--trials", "1", "--json", "-")
     assert found.returncode == 0, found.stderr
@@ -176,7 +264,7 @@ def test_verdicts_do_not_count_witnessed_trials_and_explain_counts_those_without
 
 def test_after_an_interruption_it_goes_on(flags: World) -> None:
     matrix(flags, "[2.13.0]")
-    process = flags.start("explain", "torch-2.13.0", "m.yaml", "--trials", "3")
+    process = flags.start("explain", "torch-2.13.0", "m.yaml", "--trials", "3", "--controls", "0")
     until = time.monotonic() + 60
     while not witnessed(flags) and time.monotonic() < until:
         time.sleep(0.05)
@@ -186,7 +274,7 @@ def test_after_an_interruption_it_goes_on(flags: World) -> None:
     assert "Thread w0 set the tracing flag" in stdout
     kept = witnessed(flags)
     assert 1 <= len(kept) < 3 and not flags.processes()
-    done = flags.run("explain", "torch-2.13.0", "m.yaml", "--trials", "3")
+    done = flags.run("explain", "torch-2.13.0", "m.yaml", "--trials", "3", "--controls", "0")
     assert done.returncode == 0 and len(witnessed(flags)) == 3 and witnessed(flags)[: len(kept)] == kept
     with Store(flags.store / "store.sqlite", read_only=True) as store:
         assert [run.status for run in store.runs("explain")] == ["completed", "interrupted"]

@@ -267,19 +267,39 @@ def test_a_command_that_does_not_say_what_failed_is_explained_however_late_it_en
 
 
 @pytest.mark.parametrize(
-    ("record", "met"),
+    ("record", "says"),
     [
-        (trial(EXITED), Action.OBEYED),
-        (replace(trial(EXITED), output="step 3 failed"), Action.OBEYED),
-        (trial(replace(PRINTED, message="no such key", traceback="KeyError: no such key")), Action.OBEYED),
-        (trial(replace(PRINTED, t=START + 7.9)), Action.ENTER),
+        (trial(EXITED), "no message was printed, and the process ended with exit 1"),
+        (replace(trial(EXITED), output="step 3"), "no message was printed, and the process ended with exit 1"),
+        (replace(trial(EXITED), output=f"step 3: {FX}\nbye"), f"step 3: {FX}"),
+        (
+            trial(replace(EXITED, signature=Signature("SIGABRT", "", ""))),
+            "no message was printed, and the process ended with SIGABRT",
+        ),
     ],
 )
-def test_but_not_where_nothing_says_that_it_is_what_failed(record: TrialRecord, met: Action) -> None:
-    """An exit status alone may have another reason than a call that failed and was caught; the call is told."""
+def test_the_last_call_that_failed_before_a_silent_end_is_told_with_what_was_said_of_it(
+    record: TrialRecord, says: str
+) -> None:
     [only] = found(command().log, record)
+    assert facts(only) == (Mechanism.FOREIGN_TRACE, Consequence.FAILED, THREAD, "w0") and only.message == says
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        trial(replace(PRINTED, message="no such key", traceback="KeyError: no such key")),
+        trial(replace(PRINTED, t=START + 7.9)),
+        trial(replace(EXITED, signature=Signature("SIGSEGV", "", ""))),
+        trial(replace(EXITED, signature=Signature("SIGABRT", "", ""))),
+        replace(trial(replace(EXITED, signature=Signature("SIGSEGV", "", ""))), output=FX),
+        trial(replace(EXITED, signature=Signature("output", "", ""), message="loss is nan")),
+    ],
+)
+def test_but_not_where_the_end_has_a_reason_of_its_own(record: TrialRecord) -> None:
+    [only] = found(replace(command().log, complete=False), record)
     assert facts(only)[:2] == (Mechanism.UNKNOWN, Consequence.FAILED) and not only.culprit
-    assert only.met is not None and only.met.action is met
+    assert only.met is not None
 
 
 def test_of_two_exceptions_that_ended_threads_the_one_that_is_explained_comes_first() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,18 +73,55 @@ def test_the_wrong_hypothesis_is_eliminated_by_traces_that_ran() -> None:
     assert found.evidence == (
         "0 of 1 traces ran under it; of 1 every caller down to the thread's first was seen.",
         "What traced instead when a call went wrong: aot_dispatch_autograd_graph.",
-        "No event came from under it: the trials may not call it at all. It is not why they fail.",
+        "Whether the trials call it or not, no trace of theirs is its.",
     )
 
 
-def test_but_not_by_stacks_that_end_before_its_callers() -> None:
+MASKING = Frame("torch/nn/attention/flex_attention.py", 9, "create_block_mask")
+
+
+def masked(*, called: bool, whole: bool, other: bool = True) -> Hypothesis:
+    """Of a trial with a trace in the way (``whole``: all its callers are seen), and one that is not, cut off."""
     story = Story()
+    if called:
+        story.does("w1", State.UNFUSED, Action.CALL, stack=(MASKING,))
+    if other:
+        story.traces("w2")()
+    if whole:
+        story.enters("w0", State.COMPILE, stack=(Frame("threading.py", 1002, "_bootstrap"),))
     end = story.traces("w0")
     met = story.obeys("w1")
     end()
-    found = ledger((story, trial(failure("w1", met.t))))["create_block_mask traces"]
+    return ledger((story, trial(failure("w1", met.t))))["create_block_mask traces"]
+
+
+def test_but_not_by_stacks_that_end_before_its_callers() -> None:
+    found = masked(called=True, whole=False)
     assert found.standing is Standing.UNDECIDED
-    assert "Of 1 traces that were in the way not all callers were seen." in found.evidence
+    assert "Of 1 trace that was in the way not all callers were seen." in found.evidence
+
+
+def test_where_no_call_of_it_was_seen_nothing_is_said_of_it_but_by_the_callers_of_all_traces() -> None:
+    for whole, cut in ((False, 2), (True, 1)):
+        found = masked(called=False, whole=whole)
+        assert found.standing is Standing.UNTESTED
+        assert f"of {cut} trace{'s' * (cut > 1)} not all callers were seen: whether the trials call it" in " ".join(
+            found.evidence
+        )
+    assert masked(called=False, whole=True, other=False).standing is Standing.ELIMINATED
+    assert masked(called=True, whole=True).standing is Standing.ELIMINATED
+
+
+def test_a_torch_that_never_sets_is_compiling_round_a_compile_is_said_to() -> None:
+    found = ledger(raced())["is_compiling() of another thread"]
+    assert found.standing is Standing.ELIMINATED
+    assert found.evidence[:2] == (
+        "0 settings of the flag were seen in 1 witnessed trial.",
+        "2 compiles ran in them: this torch does not set it round compiles.",
+    )
+    story, record = raced("2.13.0")
+    story.does("w0", State.COMPILING, Action.SET)
+    assert "round compiles" not in " ".join(ledger((story, record))["is_compiling() of another thread"].evidence)
 
 
 def test_and_kept_where_it_is_right() -> None:
@@ -148,7 +186,13 @@ def test_limits_that_differ_between_threads_are_named() -> None:
 
 def test_a_control_that_fails_as_well_eliminates_the_threads() -> None:
     wrong = "the failure needs two threads"
-    assert ledger(raced(), threads=(3, 6), serial=(5, 6))[wrong].standing is Standing.ELIMINATED
+    story, record = raced()
+    speaks = story, replace(record, versions=(("torch", "2.11.0"),))
+    assert ledger(speaks, threads=(3, 6), serial=(5, 6))[wrong].standing is Standing.ELIMINATED
+    # A command may have run with all its threads as its own control.
+    deaf = ledger(raced(), threads=(3, 3), serial=(3, 3))[wrong]
+    assert deaf.standing is Standing.UNDECIDED and "does not read its side" in deaf.evidence[-1]
+    assert ledger(raced(), threads=(3, 3), serial=(0, 3))[wrong].standing is Standing.KEPT
     assert ledger(raced(), threads=(2, 6), serial=(1, 6))[wrong].standing is Standing.UNDECIDED
     assert ledger(raced(), threads=(6, 6))[wrong].standing is Standing.UNTESTED
 

@@ -144,8 +144,8 @@ def test_a_call_that_failed_in_another_thread_is_no_more_than_told() -> None:
     end = story.traces("w0")
     story.obeys("Thread-2 (b)")
     end()
-    exited = failure("main", story.now + 9, "exit status 1", type_="exit 1")
-    [only] = told(story, trial(exited))
+    crashed = failure("main", story.now + 9, "the process died of SIGSEGV", type_="SIGSEGV")
+    [only] = told(story, trial(crashed))
     assert (
         "The last that the witness saw to fail, in thread Thread-2 (b), was the tracing flag (obeyed, raised)" in only
     )

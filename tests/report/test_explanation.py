@@ -11,6 +11,7 @@ from bisect_env.explanation.records import Account, Action, Mechanism, State
 from bisect_env.report import explanation as report
 from bisect_env.report import explanation_machine as machine
 from bisect_env.report import explanation_words as words
+from bisect_env.report.explanation_follows import follows
 from tests.report.explanations import busy, eager, event, explanation, hung, log, raced, silent, stuck
 from tests.support.schemas import matching
 
@@ -158,3 +159,21 @@ def test_the_document_of_a_long_trial_stays_small() -> None:
 )
 def test_lengths_of_time(seconds: float, said: str) -> None:
     assert words.lasting(seconds) == said
+
+
+@pytest.mark.parametrize("mechanism", list(Mechanism))
+def test_below_the_answer_stands_what_follows_and_that_it_was_not_measured(mechanism: Mechanism) -> None:
+    first, *rest = raced().collisions
+    found = explanation(replace(raced(), collisions=(replace(first, mechanism=mechanism), *rest)))
+    said = follows(found)
+    if mechanism is Mechanism.UNKNOWN:
+        assert said.startswith("What now: the ledger says what would tell")
+    else:
+        assert "It was not measured here; `bisect-env gate` shows whether it does" in said
+    parts = report.report(found, width=2000).split("\n\n")
+    assert said in parts[:3] and machine.document(found)["follows"] == said
+
+
+def test_where_nothing_went_wrong_nothing_follows() -> None:
+    assert follows(replace(explanation(), accounts=())) == ""
+    assert follows(explanation(replace(raced(), collisions=()))) == ""

@@ -93,3 +93,5 @@ class ExplainDocument:
     cost: str
     """A sentence: what the witness cost; empty where it was not measured."""
     notes: tuple[str, ...]
+    follows: str
+    """A sentence on what to try next; empty where nothing went wrong."""

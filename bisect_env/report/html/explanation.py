@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from bisect_env.explanation.records import Account, Explanation, Hypothesis, Mechanism, Standing
 from bisect_env.report import explanation as words
+from bisect_env.report.explanation_follows import follows
 from bisect_env.report.explanation_lanes import Kind, Sign
 from bisect_env.report.explanation_words import (
     begin,
@@ -69,6 +70,7 @@ def page(explanation: Explanation) -> str:
         title=f"Why {explanation.cell} fails",
         headline=headline(explanation),
         vanished=explanation.vanished,
+        follows=follows(explanation),
         tone=tone,
         sign=tones.sign(tone),
         answer=answer,
