@@ -146,9 +146,9 @@ def executor(
     Raises:
         BadInput: a selection of GPUs that cannot be, a partition on this host, or a setting that does not fit.
     """
+    partition = next((each.partition for each in conditions if each.partition is not None), None)
     if choice.kind == LOCAL:
         gpu.devices(gpus)  # Says now what is wrong with the selection.
-        partition = next((each.partition for each in conditions if each.partition is not None), None)
         if partition is not None:
             wanted = f"executor: {SLURM} in the file, or --executor {SLURM}; or the key left out"
             raise BadInput(source, "partition", f"{partition!r}, and trials run on this host, which has none", wanted)
@@ -160,7 +160,7 @@ def executor(
     from bisect_env.cluster.settings import slurm_settings
     from bisect_env.cluster.slurm import Slurm
 
-    return Slurm(slurm_settings(choice.settings, str(source)), partial(_leaves, elsewhere.on_interrupt))
+    return Slurm(slurm_settings(choice.settings, str(source)), partial(_leaves, elsewhere.on_interrupt), partition)
 
 
 def _leaves(said: str | None, in_flight: str) -> bool:

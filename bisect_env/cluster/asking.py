@@ -91,8 +91,10 @@ def attempt_work(bench: Bench, settings: SlurmSettings, known: Known, attempt: A
     return Work(group, spec, attempt)
 
 
-def build_work(settings: SlurmSettings, root: Path, wanted: Wanted, limits: Limits, bundle: Path | None) -> Work:
-    """An environment, built and proved on a node and nothing else."""
+def build_work(
+    settings: SlurmSettings, partition: str | None, root: Path, wanted: Wanted, limits: Limits, bundle: Path | None
+) -> Work:
+    """An environment, built and proved on a node and nothing else; in ``partition`` where the settings name none."""
     matrix = Matrix("build", root, (), (), ReproducerChoice(""), limits=limits)
 
     def spec(name: str, _: Sequence[tuple[str, Attempt]]) -> JobSpec:
@@ -100,7 +102,7 @@ def build_work(settings: SlurmSettings, root: Path, wanted: Wanted, limits: Limi
         return JobSpec(name, "", root, matrix, nothing, (wanted,), bundle=bundle, node_folder=settings.node_folder)
 
     asked = settings.gpus if settings.gpus is not None and _some(settings.gpus) else None
-    return Work(Group(f"build {wanted.lock.address}", settings.partition, asked, alone=True), spec)
+    return Work(Group(f"build {wanted.lock.address}", settings.partition or partition, asked, alone=True), spec)
 
 
 def rounds_work(

@@ -22,7 +22,8 @@ from bisect_env.environments.records import Unavailable
 TELL = 15.0
 """Seconds between two lines of progress."""
 QUICK, SLOW = 0.25, 2.0
-"""Seconds between two looks at the jobs' folders."""
+"""Seconds between two looks at the jobs' folders: at first, and when nothing has come for long."""
+SLOWER = 1.5
 ENDING = 3.0
 """Seconds that a job has to end by itself after its last result."""
 END = 60.0

@@ -7,20 +7,19 @@ the caller's thread: between two looks it sleeps, and it ends its sleep when the
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from bisect_env.cluster import asking, pending
-from bisect_env.cluster.flight import QUICK, SLOW, Finished, Flight
+from bisect_env.cluster.flight import QUICK, SLOW, SLOWER, Finished, Flight
 from bisect_env.cluster.job import Wanted as WantedOfJob
 from bisect_env.cluster.settings import SlurmSettings
+from bisect_env.cluster.slots import SlurmSlots
 from bisect_env.cluster.submitting import Cluster
 from bisect_env.cluster.taking_in import take_in
 from bisect_env.engine import disk
-from bisect_env.engine.attempt import Attempt, Prepared
+from bisect_env.engine.attempt import Prepared
 from bisect_env.engine.executor import Available, Keep, Wanted
 from bisect_env.engine.grouping import Entrant, Session
 from bisect_env.engine.progress import Reporter
@@ -40,7 +39,6 @@ if TYPE_CHECKING:  # As in the engine's own executor.
 Task = TypeVar("Task")
 Leave = Callable[[str], bool]
 """Asked when a command is interrupted, with what is in flight in words: whether to leave that in Slurm's hands."""
-SLOWER = 1.5
 SAY = "Slurm: "
 
 
@@ -49,79 +47,17 @@ def cancel_all(in_flight: str) -> bool:
     return False
 
 
-class SlurmSlots(Generic[Task]):
-    """Room for as many attempts as jobs in flight hold. As :class:`~bisect_env.engine.executor.Slots`."""
-
-    def __init__(self, executor: Slurm, bench: Bench) -> None:
-        self._executor, self._bench = executor, bench
-        self._tasks: set[Task] = set()
-        self._units: dict[str, tuple[Task, Attempt]] = {}
-        self._inbox: deque[tuple[Task, TrialRecord]] = deque()
-
-    def __enter__(self) -> Self:
-        self._flight = self._executor.flight(self._bench.settings.root, self._bench.tell)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if error is not None:
-            self._bench.stop.set()
-        for finished in self._executor.ended(self._flight, error):
-            self._came(finished)
-        self._flight.clean()
-
-    @property
-    def free(self) -> bool:
-        """Whether there is room for a further task."""
-        return len(self._tasks) < self._executor.capacity(self._bench.matrix.at_once)
-
-    def start(self, task: Task, attempt: Attempt) -> None:
-        """Let an attempt wait for a job."""
-        self._tasks.add(task)
-        executor = self._executor
-        work = asking.attempt_work(self._bench, executor.settings, executor.known, attempt)
-        self._units[self._flight.add(work)] = task, attempt
-
-    def wait(self) -> tuple[Task, TrialRecord]:
-        """The next attempt that has ended."""
-        pause = QUICK
-        while not self._inbox:
-            for finished in self._flight.step():
-                self._came(finished)
-            if not self._inbox and self._bench.stop.wait(pause):
-                raise Stopped
-            pause = min(SLOW, pause * SLOWER)
-        return self._inbox.popleft()
-
-    def give_back(self, task: Task) -> None:
-        """There is room for another."""
-        self._tasks.discard(task)
-
-    def left(self) -> Iterator[tuple[Task, TrialRecord]]:
-        """What ended and was not waited for."""
-        while self._inbox:
-            yield self._inbox.popleft()
-
-    def _came(self, finished: Finished) -> None:
-        task, attempt = self._units.pop(finished.unit)
-        bench, slot = self._bench, attempt.slot
-        if finished.losses:
-            record = asking.given_up(bench, attempt, finished.losses)
-        else:
-            record = finished.results[0].sample.record
-        bench.store.put_trial(record, slot.cell.key, bench.run_id, slot.index, bench.reproducer.content_hash)
-        self._inbox.append((task, record))
-
-
 class Slurm:
     """A cluster under Slurm.
 
     Args:
         settings: what jobs ask for.
         leave: asked at an interruption; see :data:`Leave`.
+        builds_in: partition of builds where the settings name none: that of some cell.
     """
 
-    def __init__(self, settings: SlurmSettings, leave: Leave = cancel_all) -> None:
-        self.settings, self._leave = settings, leave
+    def __init__(self, settings: SlurmSettings, leave: Leave = cancel_all, builds_in: str | None = None) -> None:
+        self.settings, self._leave, self._builds_in = settings, leave, builds_in
         self.known: dict[str, tuple[EnvironmentRequest, str]] = {}
         """Of environments that were asked for."""
         self._built: dict[str, Environment] = {}
@@ -215,7 +151,8 @@ class Slurm:
         for address, (lock, request, label) in missing.items():
             reporter.building(label, lock)
             folder = None if bundle is None else bundle.folder
-            job = asking.build_work(self.settings, settings.root, WantedOfJob(lock, request, label), limits, folder)
+            each = WantedOfJob(lock, request, label)
+            job = asking.build_work(self.settings, self._builds_in, settings.root, each, limits, folder)
             units[flight.add(job)] = address
 
         def came(finished: Finished) -> None:

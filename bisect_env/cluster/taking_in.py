@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bisect_env.cluster import pending
 from bisect_env.cluster.asking import placed
-from bisect_env.cluster.flight import SLOW, Flight
+from bisect_env.cluster.flight import QUICK, SLOW, SLOWER, Flight
 from bisect_env.cluster.job import ItemResult
 from bisect_env.cluster.settings import SlurmSettings
 from bisect_env.cluster.submitting import Cluster
@@ -18,9 +18,6 @@ from bisect_env.store.trials import StoredTrial
 from bisect_env.trials.records import TrialRecord
 from bisect_env.trials.runner import Stopped
 from bisect_env.verdicts.samples import counts
-
-POLL = 0.25
-"""Seconds between the first looks."""
 
 
 def take_in(
@@ -63,7 +60,7 @@ def take_in(
 
 
 def _drained(flight: Flight, store: Store, stop: threading.Event) -> int:
-    stored, pause = 0, POLL
+    stored, pause = 0, QUICK
     flight.watch.look(now=True)
     while flight.watch.jobs:
         for over in flight.watch.over():
@@ -73,7 +70,7 @@ def _drained(flight: Flight, store: Store, stop: threading.Event) -> int:
         flight.progress()
         if flight.watch.jobs and stop.wait(pause):
             raise Stopped
-        pause = min(SLOW, pause * 1.5)
+        pause = min(SLOW, pause * SLOWER)
     return stored
 
 
