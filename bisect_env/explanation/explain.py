@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+from bisect_env.explanation.cases import many
 from bisect_env.explanation.collisions import collisions_of
 from bisect_env.explanation.ledger import hypotheses_of
 from bisect_env.explanation.log import read_log
-from bisect_env.explanation.records import Account, Explanation, Mechanism, WitnessLog
+from bisect_env.explanation.records import Account, Consequence, Explanation, Mechanism, WitnessLog
 from bisect_env.explanation.seen import Seen
 from bisect_env.explanation.telling import sentences_of
 from bisect_env.explanation.windows import windows_of
@@ -146,4 +147,14 @@ def _notes(trials: Sequence[TrialRecord], accounts: Sequence[Account]) -> tuple[
     ]
     if surprising:
         notes.append(f"Went wrong, and the witness saw nothing that explains it: {', '.join(surprising)}.")
+    hidden = sum(
+        trial.outcome is Outcome.CLEAN
+        and any(collision.consequence is Consequence.FAILED for collision in each.collisions)
+        for trial, each in zip(trials, accounts, strict=True)
+    )
+    if hidden:
+        notes.append(
+            f"{many(hidden, 'trial')} ended clean although an exception ended a thread: the command's exit status does"
+            " not tell of it, so that no verdict counts it. Let it end with another one."
+        )
     return tuple(notes)

@@ -8,7 +8,7 @@ import pytest
 
 from bisect_env.explanation.explain import account, cost, explain, is_explained, vanished, went_wrong
 from bisect_env.trials.records import Outcome, PathCount, Side, StepTime, TrialRecord
-from tests.explanation.logs import START, failure, trial
+from tests.explanation.logs import FX, START, failure, trial
 
 HEADER = f'{{"witness": 1, "python": "3.11.9", "pid": 1, "started": {START}}}\n{{"torch": "2.11.0"}}\n'
 
@@ -100,3 +100,11 @@ def test_else_in_seconds_of_clean_trials_and_else_it_is_not_known() -> None:
     assert cost([slow], [quick]).startswith("A clean trial took 12.0 s with the witness and 10.0 s without")
     assert cost([slow], [rated(1000, at_once=3)]).startswith("Not known: no trials")
     assert cost([slow], []).startswith("Not known: the store has no trial of this cell without the witness")
+
+
+def test_a_failure_that_the_exit_status_hides_is_said_to_be_hidden() -> None:
+    dead = f'{{"e": [{START + 1.3}, "w1", "uncaught-exception", "raised", "RuntimeError: {FX}", 0]}}'
+    found = explain("cell", "aaaa1111", [written(trial(), *RACE, dead), written(trial(), *RACE)])
+    assert found.failed == 0 and is_explained(found)
+    [note] = found.notes
+    assert note.startswith("1 trial ended clean although an exception ended a thread")
