@@ -122,7 +122,14 @@ def cost(trials: Sequence[TrialRecord], plain: Sequence[TrialRecord]) -> str:
         counts = f"{len(seconds[0])} with it and {len(seconds[1])} without"
         return f"A clean trial took {with_:.1f} s with the witness and {without:.1f} s without (medians of {counts})."
     if not plain:
-        return "Not known: the store has no trial of this cell without the witness (`bisect-env matrix` runs them)."
+        return "Not known: the store has no trial of this cell without the witness (`--controls N` runs them)."
+    seconds = [[trial.seconds for trial in side if trial.outcome is not Outcome.HANG] for side in sides]
+    if all(seconds):
+        with_, without = median(seconds[0]), median(seconds[1])
+        return (
+            f"Trials took {with_:.1f} s with the witness and {without:.1f} s without (medians of {len(seconds[0])} and"
+            f" {len(seconds[1])}), but one that fails ends when it does."
+        )
     return "Not known: no trials with and without the witness that can be compared."
 
 

@@ -99,6 +99,12 @@ def test_else_in_seconds_of_clean_trials_and_else_it_is_not_known() -> None:
     slow, quick = replace(trial(), seconds=12.0), replace(trial(), seconds=10.0)
     assert cost([slow], [quick]).startswith("A clean trial took 12.0 s with the witness and 10.0 s without")
     assert cost([slow], [rated(1000, at_once=3)]).startswith("Not known: no trials")
+    dead = replace(trial(failure("w1", START)), seconds=4.0)
+    assert cost([dead, slow, slow], [dead]) == (
+        "Trials took 12.0 s with the witness and 4.0 s without (medians of 3 and 1), but one that fails ends when it"
+        " does."
+    )
+    assert cost([replace(dead, outcome=Outcome.HANG)], [dead]).startswith("Not known: no trials")
     assert cost([slow], []).startswith("Not known: the store has no trial of this cell without the witness")
 
 
