@@ -9,36 +9,37 @@ from itertools import combinations
 
 from tests.slurm.world import Cluster, verdicts
 
-SECONDS = 0.8
-"""Of a trial. Twelve cells of four trials: what a job costs by itself has to be small beside its trials."""
+SECONDS = 2.0
+"""Of a trial: what a job costs by itself has to be small beside its trials."""
 BODY = """\
-axes: {torch: [2.11.0, 2.13.0, 2.14.1], transformers: [5.6.0, 5.8.1]}
-conditions: {pattern: [hot, barrier]}
-trials: 3
+axes: {torch: [2.11.0, 2.14.1], transformers: [5.6.0, 5.8.1]}
+conditions: {pattern: [hot, barrier, burst]}
+trials: 1
 controls: 1
 solo: 0
 stop_early: false
 """
-CELLS, TRIALS = 12, 12 * (3 + 1)
+CELLS, TRIALS = 12, 12 * (1 + 1)
 LEAST = 1.8
 
 
 def test_twelve_cells_on_two_slots(cluster: Cluster) -> None:
     world = cluster.world
-    for version in ("2.11.0", "2.13.0", "2.14.1"):
+    for version in ("2.11.0", "2.14.1"):
         world.torch(version, seconds=SECONDS)
     for version in ("5.6.0", "5.8.1"):
         world.transformers(version)
-    took, told = {}, {}
+    whole, took, told = {}, {}, {}
     for jobs in (1, 2):
-        cluster.matrix(BODY, f"{{partition: first, gpus: 1, jobs: {jobs}, batch: 8}}")
+        cluster.matrix(BODY, f"{{partition: first, gpus: 1, jobs: {jobs}, batch: 6}}")
         began = time.monotonic()
         told[jobs] = verdicts(world.document("matrix.yaml"))
-        took[jobs] = time.monotonic() - began
+        whole[jobs] = time.monotonic() - began
         cluster.everything_once(TRIALS)
         runs = cluster.runs()
+        took[jobs] = max(run["t"] for run in runs) - min(run["t"] for run in cluster.runs("begin"))
         assert len(told[jobs]) == CELLS and len(runs) == TRIALS
-        assert len({run["SLURM_JOB_ID"] for run in runs}) >= TRIALS / 8
+        assert len({run["SLURM_JOB_ID"] for run in runs}) >= TRIALS / 6
         held = {(run["SLURM_JOB_ID"], run["SLURM_JOB_GPUS"]) for run in runs}
         assert {gpu for _, gpu in held} <= {"0", "1"} and len(held) == len({job for job, _ in held})
         if jobs == 2:
@@ -46,7 +47,8 @@ def test_twelve_cells_on_two_slots(cluster: Cluster) -> None:
         else:
             shutil.rmtree(world.store)
             cluster.log.unlink()
-    print(json.dumps({"seconds": took, "ratio": took[1] / took[2]}))
+    # The command's own start, resolving and the first build are the same for both.
+    print(json.dumps({"trials": took, "ratio": took[1] / took[2], "command": whole, "its ratio": whole[1] / whole[2]}))
     assert told[1] == told[2]
     assert took[1] / took[2] >= LEAST, took
 
