@@ -21,28 +21,37 @@ class Batch:
 
 
 def batches(
-    waiting: Sequence[Waiting], free: int, most: int, kin: Callable[[Hashable], Hashable] = lambda group: group
+    waiting: Sequence[Waiting],
+    free: int,
+    most: int,
+    kin: Callable[[Hashable], Hashable] = lambda group: group,
+    share: int = 0,
 ) -> tuple[Batch, ...]:
     """The jobs to submit now, at most ``free``, of at most ``most`` items each.
 
-    Items of one group that have to avoid the same nodes share a job. They are spread over the free jobs, so that no job
-    runs four of them in turn while three others could have run beside it. Where there are more groups than free jobs,
-    those of equal ``kin`` share one too. What finds no job keeps waiting. Groups come in the order of their first item.
+    Items of one group that have to avoid the same nodes share a job. They are spread evenly, so that no job runs four
+    of them in turn while three others could have run beside it. Where there are more groups than jobs, those of equal
+    ``kin`` share one too. What finds no job keeps waiting. Groups come in the order of their first item.
+
+    Args:
+        share: jobs over which they are spread, where these are more than the free ones: nothing comes after these
+            items, and jobs that still run are to get some of them.
     """
     if free < 1:
         return ()
+    share = max(free, share)
     sets: dict[tuple[Hashable, frozenset[str]], list[str]] = {}
     for item in waiting:
         sets.setdefault((item.group, item.avoid), []).append(item.item)
-    size = min(most, math.ceil(len(waiting) / free))
-    while size < most and sum(math.ceil(len(items) / size) for items in sets.values()) > free:
+    size = min(most, math.ceil(len(waiting) / share))
+    while size < most and sum(math.ceil(len(items) / size) for items in sets.values()) > share:
         size += 1
     found = [
         Batch(group, avoid, tuple(items[at : at + size]))
         for (group, avoid), items in sets.items()
         for at in range(0, len(items), size)
     ]
-    return tuple(found if len(found) <= free else _joined(found, most, kin))[:free]
+    return tuple(found if len(found) <= share else _joined(found, most, kin))[:free]
 
 
 def _joined(found: Sequence[Batch], most: int, kin: Callable[[Hashable], Hashable]) -> tuple[Batch, ...]:

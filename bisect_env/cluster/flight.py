@@ -79,14 +79,17 @@ class Flight:
         self._items.add(unit, work.group)
         return unit
 
-    def step(self) -> list[Finished]:
+    def step(self, more: bool = False) -> list[Finished]:
         """Submit what waits, look once at everything, and give what has ended.
+
+        Args:
+            more: whether further work will be added as soon as some has ended.
 
         Raises:
             InfrastructureError: Slurm refuses the jobs, no node is left, or a file cannot be read or written.
         """
         self.clean()
-        self._sender.send()
+        self._sender.send(more)
         if self.watch.look():
             self._sender.queue_answered()
             doomed = self.watch.doomed()

@@ -67,16 +67,20 @@ class Sender:
         self._doubtful: set[str] = set()
         """Arrays that may not have arrived."""
 
-    def send(self) -> None:
+    def send(self, more: bool) -> None:
         """Submit what waits, as far as there is room for further jobs.
+
+        Args:
+            more: whether work that does not wait yet will follow.
 
         Raises:
             InfrastructureError: Slurm refuses what is asked of it, no node is left, or a file cannot be written.
         """
+        share = 0 if more else self._settings.jobs
         while self._may_send:
             free = self._settings.jobs - len(self._watch.jobs)
             by_ask: defaultdict[Ask, list[Batch]] = defaultdict(list)
-            for batch in batches(self._items.waiting(), free, self._settings.batch, self._kin):
+            for batch in batches(self._items.waiting(), free, self._settings.batch, self._kin, share):
                 by_ask[self._ask(batch)].append(batch)
             if not by_ask:
                 return

@@ -56,7 +56,7 @@ class SlurmSlots(Generic[Task]):
         """The next attempt that has ended."""
         pause = QUICK
         while not self._inbox:
-            for finished in self._flight.step():
+            for finished in self._flight.step(more=not self.free):
                 self._came(finished)
             if not self._inbox and self._bench.stop.wait(pause):
                 raise Stopped

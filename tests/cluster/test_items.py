@@ -123,11 +123,11 @@ waiting = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([frozenset(), fr
 )
 
 
-@given(waiting, st.integers(0, 12), st.integers(1, 6))
+@given(waiting, st.integers(0, 12), st.integers(1, 6), st.integers(0, 20))
 def test_batches_hold_each_item_once_and_are_no_more_and_no_larger_than_allowed(
-    items: list[Waiting], free: int, most: int
+    items: list[Waiting], free: int, most: int, share: int
 ) -> None:
-    found = batches(items, free, most, lambda group: group % 2)
+    found = batches(items, free, most, lambda group: group % 2, share)
     assert len(found) <= free
     inside = [name for batch in found for name in batch.items]
     assert len(inside) == len(set(inside))
@@ -137,11 +137,17 @@ def test_batches_hold_each_item_once_and_are_no_more_and_no_larger_than_allowed(
         assert {(by_name[n].group % 2, by_name[n].avoid) for n in batch.items} == {(batch.group % 2, batch.avoid)}
 
 
-@given(waiting, st.integers(1, 12), st.integers(1, 6))
-def test_nothing_waits_while_a_job_is_free(items: list[Waiting], free: int, most: int) -> None:
-    found = batches(items, free, most)
+@given(waiting, st.integers(1, 12), st.integers(1, 6), st.integers(0, 20))
+def test_nothing_waits_while_a_job_is_free(items: list[Waiting], free: int, most: int, share: int) -> None:
+    found = batches(items, free, most, share=share)
     left = len(items) - sum(len(batch.items) for batch in found)
     assert left == 0 or len(found) == free
+
+
+def test_the_last_items_are_shared_with_the_jobs_that_still_run() -> None:
+    items = [Waiting(f"i{at}", "env", frozenset()) for at in range(8)]
+    assert [len(batch.items) for batch in batches(items, 1, 8, share=2)] == [4]
+    assert [len(batch.items) for batch in batches(items, 1, 8)] == [8]
 
 
 def test_where_jobs_are_few_groups_of_one_kin_share_them() -> None:
