@@ -44,8 +44,8 @@ def command(root: Path, dry: bool, everything: bool) -> None:
         return
     rows, freed = [], 0
     for item in items:
-        goes = item.kind != "trial folder" if everything else not item.used
-        goes = (goes or (item.kind == "trial folder" and not item.used)) and item.kind != "delivered wheels"
+        in_work = item.kind in (cleaning.TRIAL_FOLDER, cleaning.JOB_FOLDER) and item.used
+        goes = (everything or not item.used) and not in_work and item.kind != "delivered wheels"
         fate = "kept" if not goes else "would be removed" if dry else "removed"
         if goes:
             freed += item.own_bytes if dry else cleaning.remove(item, root)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,11 @@ from bisect_env.store.ids import is_trial_id
 
 _CACHE = re.compile(r"\.?[0-9a-f]{16}(\.[0-9a-f]{32})?")
 """Name of a prepared cache, and of one that is being moved there."""
+_JOBS = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
+"""Name of a command's folder of jobs of a cluster."""
+JOB_FOLDER, TRIAL_FOLDER = "job folder", "trial folder"
+RESTING = 3600.0
+"""Seconds without a change after which such a folder is no longer that of a command that runs."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +33,8 @@ class Item:
     """Something on disk."""
 
     kind: str
-    """``environment``, ``set aside``, ``compile cache``, ``trial folder``, ``fetched`` or ``delivered wheels``,
-    ``read`` (of wheels on an index)."""
+    """``environment``, ``set aside``, ``compile cache``, ``trial folder``, ``job folder``, ``fetched`` or ``delivered
+    wheels``, ``read`` (of wheels on an index)."""
     name: str
     own_bytes: int
     """What removing it would free."""
@@ -57,10 +63,19 @@ def survey(root: Path, in_use: Collection[str], running: Collection[str]) -> tup
         for path in _folders(root / "caches", lambda name: _CACHE.fullmatch(name) is not None)
     ]
     items += [
-        Item("trial folder", path.name, _bytes(path), path.name in running, "left by a trial that was killed")
+        Item(TRIAL_FOLDER, path.name, _bytes(path), path.name in running, "left by a trial that was killed")
         for path in _folders(root / "trials", is_trial_id)
     ]
+    items += [
+        Item(JOB_FOLDER, path.name, _bytes(path), _of_a_command(path), "of jobs of a cluster that were lost")
+        for path in _folders(root / "cluster", lambda name: _JOBS.fullmatch(name) is not None)
+    ]
     return (*items, *without_a_run(root))
+
+
+def _of_a_command(folder: Path) -> bool:
+    """Whether a command runs, or will be taken up again, whose jobs lie there."""
+    return (folder / "pending.json").exists() or time.time() - folder.stat().st_mtime < RESTING
 
 
 def without_a_run(root: Path) -> tuple[Item, ...]:
@@ -97,7 +112,7 @@ def remove(item: Item, root: Path) -> int:
         return kept.forget(root)
     if item.kind == "fetched wheels":
         return _remove_fetched(root / item.name)
-    folder = root / ("caches" if item.kind == "compile cache" else "trials") / item.name
+    folder = root / {"compile cache": "caches", JOB_FOLDER: "cluster"}.get(item.kind, "trials") / item.name
     shutil.rmtree(folder, ignore_errors=True)
     return 0 if folder.exists() else item.own_bytes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from filelock import FileLock
@@ -69,3 +70,21 @@ def test_what_was_read_of_an_index_goes_and_a_folder_of_the_users_stays(tmp_path
     assert remove(item, tmp_path) == 6
     assert all((tmp_path / name).exists() for name in theirs)
     assert not (tmp_path / "inspected" / "wheels" / key).exists() and without_a_run(tmp_path) == ()
+
+
+def test_folders_of_lost_jobs_go_when_no_command_needs_them(tmp_path: Path) -> None:
+    names = ("20261130-120000-ab12", "20261130-120000-ab13", "20261130-120000-ab14")
+    for name in (*names, "theirs"):
+        (tmp_path / "cluster" / name).mkdir(parents=True)
+        (tmp_path / "cluster" / name / "log.txt").write_text("x")
+        os.utime(tmp_path / "cluster" / name, (0, 0))
+    (tmp_path / "cluster" / names[1] / "pending.json").write_text("{}")
+    os.utime(tmp_path / "cluster" / names[2])
+    items = survey(tmp_path, (), ())
+    assert [(item.kind, item.name, item.used) for item in items] == [
+        ("job folder", names[0], False),
+        ("job folder", names[1], True),
+        ("job folder", names[2], True),
+    ]
+    assert remove(items[0], tmp_path) == 1
+    assert not (tmp_path / "cluster" / names[0]).exists()
