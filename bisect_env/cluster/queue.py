@@ -28,6 +28,7 @@ ENDS = {
 NEVER = {
     "BadConstraints": "no node has what it asks for",
     "PartitionTimeLimit": "the partition allows no job of so long a time",
+    "PartitionConfig": "the partition has no node for what it asks",
     "PartitionNodeLimit": "the partition is too small for it",
     "AccountNotAllowed": "the account may not use the partition",
     "QOSNotAllowed": "the QOS may not be used there",

@@ -24,6 +24,8 @@ from bisect_env.store.codec import without_credentials
 
 SETTLE = 5.0
 """Seconds that a job is out of the queue before it is taken for lost."""
+CERTAIN = 30.0
+"""Seconds after which a reason for which Slurm would never start a job is believed: nodes that boot may lack features."""
 SOON, LATE = 2.0, 15.0
 """Seconds between two looks at the queue: at first, and when nothing has changed for long."""
 SLOWER = 1.3
@@ -152,7 +154,7 @@ class Watch:
             each.out_since = clock
 
     def _doom(self, each: Job, seen: Seen, clock: float) -> str:
-        if seen.reason in NEVER:
+        if seen.reason in NEVER and clock - each.since >= CERTAIN:
             return f"Slurm would never start the job: {NEVER[seen.reason]} ({seen.reason})"
         if clock - each.since > self._patience:
             reason = f", the last reason was {seen.reason}" if seen.reason else ""

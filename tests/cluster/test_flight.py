@@ -76,7 +76,7 @@ class Scene:
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scene]:
     slurm = Pretended(tmp_path / "slurm", monkeypatch)
-    for name in ("SETTLE", "SOON", "LATE"):
+    for name in ("SETTLE", "SOON", "LATE", "CERTAIN"):
         monkeypatch.setattr(watching, name, 0.0)
 
     def scene(**values: str) -> Scene:
