@@ -26,6 +26,7 @@ from bisect_env.engine.progress import Reporter
 from bisect_env.engine.settings import Settings
 from bisect_env.engine.state import CellState
 from bisect_env.engine.trialing import Bench
+from bisect_env.errors import InfrastructureError
 from bisect_env.matrix.cells import Cell, Condition, Matrix, ReproducerChoice
 from bisect_env.store.database import Store
 from bisect_env.store.trials import StoredTrial
@@ -67,7 +68,7 @@ class Scripted:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        assert not self.running, "every attempt was waited for"
+        assert error is not None or not self.running, "every attempt was waited for"
 
     @property
     def free(self) -> bool:
@@ -108,21 +109,23 @@ class Told(Reporter):
         self.ends.append(note)
 
 
-def measured(tmp_path: Path, executor: Cluster, state: CellState) -> Told:
-    """The cell's trials on these slots, after what the store holds."""
+def measured(tmp_path: Path, executor: Cluster, *states: CellState, alike: bool = False) -> Told:
+    """The cells' trials on these slots, after what the store holds."""
     told = Told()
     with Store(tmp_path / "store.sqlite") as store:
-        matrix = Matrix("m", Path("m.yaml"), (state.cell,), ("torch",), ReproducerChoice("race"), 4, 4, solo=0)
+        cells = tuple(state.cell for state in states)
+        matrix = Matrix("m", Path("m.yaml"), cells, ("torch",), ReproducerChoice("race"), 4, 4, solo=0)
         run_id = store.start_run("m", "m.yaml", [], 0, {}, 4, 4)
         settings = Settings(root=tmp_path, executor=executor)
         bench = Bench(matrix, settings, store, run_id, HERE, threading.Event(), told.note)
-        state.lock, state.environment = lock(), environment()
-        state.take(store.trials(state.cell.key, "aaaa1111", "hash"))
+        for state in states:
+            state.lock, state.environment = lock(), environment()
+            state.take(store.trials(state.cell.key, "aaaa1111", "hash"))
 
         def verdict(found: CellState) -> Any:
-            return judging.verdict(found, [found], matrix, PLAN, True)
+            return judging.verdict(found, states, matrix, PLAN, True)
 
-        Measuring(bench, PLAN, [state], told, verdict, lambda _: False).run()
+        Measuring(bench, PLAN, states, told, verdict, lambda _: False, alike=alike).run()
     return told
 
 
@@ -156,6 +159,27 @@ def test_what_is_not_to_be_had_any_more_ends_the_cell_and_not_the_run(tmp_path: 
     again = CellState(cell())
     measured(tmp_path, Cluster(deque([H200]), obedient=True), again)
     assert again.hardware == Hardware.of([A2]) and sum(counts(sample.record) for sample in again.samples) >= 8
+
+
+def test_cells_that_are_compared_are_measured_on_one_hardware(tmp_path: Path) -> None:
+    """Each by itself would be measured on what its own first trial ran on."""
+    for alike, kinds in ((False, 2), (True, 1)):
+        folder = tmp_path / str(alike)
+        folder.mkdir()
+        states = [CellState(cell("baseline")), CellState(cell("candidate", torch="2.14.1"))]
+        executor = Cluster(deque([H200, A2, H200, A2, H200, A2]), room=6)
+        measured(folder, executor, *states, alike=alike)
+        assert len({state.hardware for state in states}) == kinds
+        ran = {Hardware.of(s.record.devices) for state in states for s in state.samples}
+        assert len(ran) == kinds and all(len(state.samples) == 8 for state in states)
+
+
+def test_a_comparison_that_can_go_on_nowhere_says_so(tmp_path: Path) -> None:
+    states = [CellState(cell("baseline")), CellState(cell("candidate", torch="2.14.1"))]
+    executor = Cluster(deque([H200, *[A2] * 50]), obedient=False, room=1)
+    with pytest.raises(InfrastructureError, match=r"3 attempts at a trial ran on something else .* NVIDIA H200"):
+        measured(tmp_path, executor, *states, alike=True)
+    assert sum(len(state.samples) for state in states) == 1 and sum(len(state.elsewhere) for state in states) == 3
 
 
 def test_one_hardware_is_measured_as_ever(tmp_path: Path) -> None:
