@@ -182,7 +182,7 @@ class Measuring:
         if state.cell.key in self._not_to_be_had:
             self._reporter.note(
                 f"{state.cell.id}: not measured any further in this run: {RETRIES} attempts at a trial ran on something"
-                f" else than its trials are of, {state.hardware}"
+                f" else than its trials are of, {state.hardware} (--fresh measures it anew, on what there is)"
             )
             return
         if not self._finished(state):
