@@ -59,24 +59,20 @@ class Trials(Connection):
                 row,
             )
 
-    def trials(
-        self, cell_key: str, environment_address: str, reproducer_hash: str, device_names: frozenset[str] | None = None
-    ) -> list[StoredTrial]:
+    def trials(self, cell_key: str, environment_address: str, reproducer_hash: str) -> list[StoredTrial]:
         """A cell's trials of all sides and outcomes, by the time they started, without superseded ones.
 
         Args:
             cell_key: ``Cell.key``.
             environment_address: ``Lock.address``.
             reproducer_hash: content hash of the reproducer.
-            device_names: empty for trials that ran on no GPU; else those that ran on GPUs, all of these models; None
-                for either.
         """
         rows = self._read(
-            f"SELECT devices, {_COLUMNS} FROM trials WHERE cell_key = ? AND environment = ? AND reproducer = ?"  # noqa: S608
+            f"SELECT {_COLUMNS} FROM trials WHERE cell_key = ? AND environment = ? AND reproducer = ?"  # noqa: S608
             " AND superseded = 0 ORDER BY started, seq",
             (cell_key, environment_address, reproducer_hash),
         )
-        return [_stored(row) for models, *row in rows if device_names is None or _ran_on(models, device_names)]
+        return [_stored(row) for row in rows]
 
     def reproducers(self, cell_key: str, environment_address: str) -> list[str]:
         """Content hashes of the reproducers that a cell's trials in an environment ran, the latest first."""
@@ -132,8 +128,3 @@ def _stored(row: Sequence[Any]) -> StoredTrial:
     except zlib.error as error:
         raise InfrastructureError(f"the store holds a damaged trial ({error}); --fresh measures anew") from error
     return StoredTrial(decode(TrialRecord, text), block, run_id)
-
-
-def _ran_on(models: str, wanted: frozenset[str]) -> bool:
-    ran = set(json.loads(models))
-    return ran <= wanted and bool(ran) == bool(wanted)

@@ -32,8 +32,8 @@ def run_id(store: Store) -> str:
     return store.start_run("matrix", Path("m.yaml"), ["matrix"], 3, {"uv": "0.9"})
 
 
-def names(store: Store, **more: frozenset[str] | None) -> list[str]:
-    return [stored.record.id for stored in store.trials(KEY, "aaaa1111", "hash", **more)]
+def names(store: Store) -> list[str]:
+    return [stored.record.id for stored in store.trials(KEY, "aaaa1111", "hash")]
 
 
 def test_trials_come_back_whole_and_in_the_order_they_started(store: Store, run_id: str) -> None:
@@ -70,14 +70,21 @@ def test_cell_environment_and_reproducer_are_never_pooled(store: Store, run_id: 
     assert {stored.record.id for stored in store.trials_of_cell(KEY)} == {"t1", "t2", "t3"}
 
 
-def test_devices_are_told_apart_by_model(store: Store, run_id: str) -> None:
-    for name, devices in (("cpu", ()), ("h200", (H200,)), ("a2", (A2,)), ("both", (H200, A2))):
-        store.put_trial(trial(name, devices=devices), KEY, run_id, 0, "hash")
-    assert names(store) == ["cpu", "h200", "a2", "both"]
-    assert names(store, device_names=None) == names(store)
-    assert names(store, device_names=frozenset()) == ["cpu"]
-    assert names(store, device_names=frozenset({"NVIDIA H200"})) == ["h200"]
-    assert names(store, device_names=frozenset({"NVIDIA H200", "NVIDIA A2"})) == ["h200", "a2", "both"]
+def test_what_they_ran_on_comes_back_with_them(store: Store, run_id: str) -> None:
+    """Whoever counts them tells them apart by it."""
+    every = [(), (H200,), (A2,), (H200, A2)]
+    for number, devices in enumerate(every):
+        store.put_trial(trial(f"t{number}", devices=devices), KEY, run_id, 0, "hash")
+    assert [stored.record.devices for stored in store.trials(KEY, "aaaa1111", "hash")] == every
+
+
+def test_trials_of_a_run_are_those_of_all_its_cells(store: Store, run_id: str) -> None:
+    other = store.start_run("m", "m.yaml", [], 0, {})
+    store.put_trial(trial("t1", started=2.0), KEY, run_id, 0, "hash")
+    store.put_trial(trial("t2", started=1.0), "another cell", run_id, 0, "another reproducer")
+    store.put_trial(trial("t3"), KEY, other, 0, "hash")
+    store.retire([KEY])
+    assert [stored.record.id for stored in store.trials_of_run(run_id)] == ["t2", "t1"]
 
 
 def test_fresh_retires_and_keeps(store: Store, run_id: str) -> None:
