@@ -25,7 +25,7 @@ from bisect_env.store.codec import without_credentials
 SETTLE = 5.0
 """Seconds that a job is out of the queue before it is taken for lost."""
 CERTAIN = 30.0
-"""Seconds after which a reason for which Slurm would never start a job is believed: nodes that boot may lack features."""
+"""Seconds until a reason for which Slurm would never start a job is believed: nodes that boot may lack features."""
 SOON, LATE = 2.0, 15.0
 """Seconds between two looks at the queue: at first, and when nothing has changed for long."""
 SLOWER = 1.3
