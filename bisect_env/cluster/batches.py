@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
@@ -57,12 +58,16 @@ def batches(
 def _joined(found: Sequence[Batch], most: int, kin: Callable[[Hashable], Hashable]) -> tuple[Batch, ...]:
     """Fewer batches, each filled up with what fits: the first that has room takes the next one."""
     joined: list[Batch] = []
+    roomy: defaultdict[tuple[Hashable, frozenset[str]], list[int]] = defaultdict(list)
+    """Places in ``joined`` that have room, by what may join them."""
     for batch in found:
-        for at, other in enumerate(joined):
-            related = (kin(other.group), other.avoid) == (kin(batch.group), batch.avoid)
-            if related and len(other.items) + len(batch.items) <= most:
-                joined[at] = Batch(other.group, other.avoid, other.items + batch.items)
-                break
-        else:
+        places = roomy[kin(batch.group), batch.avoid]
+        at = next((at for at in places if len(joined[at].items) + len(batch.items) <= most), len(joined))
+        if at == len(joined):
             joined.append(batch)
+            places.append(at)
+        else:
+            joined[at] = Batch(joined[at].group, batch.avoid, joined[at].items + batch.items)
+        if len(joined[at].items) == most:
+            places.remove(at)
     return tuple(joined)
