@@ -192,7 +192,8 @@ def slurm_tests(session: nox.Session) -> None:
         return
     alone = "tests/slurm/test_speed.py"  # What it times would be the others' work, too.
     session.run("pytest", "-s", alone)
-    session.run("pytest", "-n", "3", "--dist", "worksteal", "tests/slurm", f"--ignore={alone}")
+    # Most of them wait for jobs most of the time.
+    session.run("pytest", "-n", "5", "--dist", "worksteal", "tests/slurm", f"--ignore={alone}")
 
 
 @nox.session

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from tests.cli.test_full_disk import mount
 from tests.slurm.test_losses import EVERYWHERE, complete, finished, small
-from tests.slurm.world import Cluster
+from tests.slurm.world import Cluster, verdicts
 
 __all__ = ["small"]
 
@@ -61,6 +62,36 @@ def test_all_jobs_cancelled_by_somebody_else(small: Cluster) -> None:
         small.wait_for(lambda seen=seen: len(small.runs("begin")) > seen, "no trial begins")
         small.slurm.ask("scancel", "--partition", "gpu")
     complete(small, *finished(process))
+
+
+def test_what_is_cancelled_again_and_again_is_given_up_and_never_an_outcome(small: Cluster) -> None:
+    small.matrix(*body("{partition: gpu, jobs: 2}"))
+    small.hold.touch()
+    process = small.start()
+    seen = 0
+    while process.poll() is None:
+        small.wait_for(
+            lambda seen=seen: len(small.runs("begin")) > seen or process.poll() is not None, "no trial begins"
+        )
+        seen = len(small.runs("begin"))
+        small.slurm.ask("scancel", "--partition", "gpu")
+    _, stderr = finished(process)
+    assert process.returncode == 5 and "the job was cancelled" in stderr, stderr
+    assert not small.world.trials()
+    assert {outcome for *_, outcome in small.world.trials(counted=False)} == {"infra"}
+    small.nothing_left()
+    small.hold.unlink()
+    stdout, stderr = finished(small.start())
+    assert "FULL" in stdout, stdout + stderr
+    small.everything_once(3)
+
+
+def test_partitions_are_rows_of_their_own(small: Cluster) -> None:
+    text, executor = body("{partition: first, gpus: 1}")
+    small.matrix(f"{text}conditions: {{partition: [first, second]}}\n", executor)
+    found = verdicts(small.world.document("matrix.yaml"))
+    assert len(found) == 2 and set(found.values()) == {"FULL"}
+    assert Counter(run["SLURMD_NODENAME"] for run in small.runs()) == {"node1": 3, "node2": 3}
 
 
 @pytest.fixture
