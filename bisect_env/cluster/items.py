@@ -125,10 +125,6 @@ class Items:
         """Where the item stands."""
         return self._items[item].state
 
-    def count(self, state: State) -> int:
-        """Items that stand there."""
-        return sum(item.state is state for item in self._items.values())
-
     def of(self, job: str) -> tuple[str, ...]:
         """The items whose present job it is."""
         return tuple(n for n, item in self._items.items() if item.state is State.SUBMITTED and item.job == job)

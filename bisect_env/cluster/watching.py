@@ -95,8 +95,6 @@ class Watch:
         self._next_look, self._pause = 0.0, SOON
         self.silent = ""
         """What Slurm says instead of an answer; empty while it answers."""
-        self.looked = 0
-        """Looks that were answered."""
 
     @property
     def jobs(self) -> tuple[Job, ...]:
@@ -134,7 +132,7 @@ class Watch:
         except Refused as error:
             self.silent, self._pause, self._next_look = str(error), LATE, clock + LATE
             return False
-        self.silent, self.looked = "", self.looked + 1
+        self.silent = ""
         for key, each in self._jobs.items():
             self._told(each, answer.get(key), time.monotonic())
         changed = before != {key: each.seen for key, each in self._jobs.items()}

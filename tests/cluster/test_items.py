@@ -79,7 +79,9 @@ class AnyOrder(RuleBasedStateMachine):
         assert all(count <= 1 for count in self.taken.values())
         for name in self.names:
             assert (self.items.state(name) in OPEN) == (self.ended[name] == 0)
-        assert sum(self.items.count(state) for state in State) == len(self.names)
+        assert {each.item for each in self.items.waiting()} == {
+            name for name in self.names if self.items.state(name) is State.WAITING
+        }
 
 
 AnyOrder.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
