@@ -43,7 +43,7 @@ Records = Sequence[TrialRecord] | Sequence[Sample]
 
 @dataclass(frozen=True)
 class Sides:
-    """A cell's trials by side, each side in the order of its blocks. INFRA, undecided and witnessed ones are left out."""
+    """A cell's trials by side, each in the order of its blocks. INFRA, undecided and witnessed ones are left out."""
 
     threads: tuple[Sample, ...]
     serial: tuple[Sample, ...]

@@ -140,8 +140,24 @@ _JSON = st.recursive(
     st.lists(
         st.dictionaries(
             st.sampled_from(
-                ["e", "stack", "frames", "count", "watched", "where", "how", "unknown", "why", "dropped", "thinned"]
-                + ["torch", "end", "witness", "python", "started"]
+                [
+                    "e",
+                    "stack",
+                    "frames",
+                    "count",
+                    "watched",
+                    "where",
+                    "how",
+                    "unknown",
+                    "why",
+                    "dropped",
+                    "thinned",
+                    "torch",
+                    "end",
+                    "witness",
+                    "python",
+                    "started",
+                ]
             ),
             _JSON,
             max_size=4,
