@@ -293,11 +293,16 @@ class Slurm:
 
 
 def _variable(process: psutil.Process, name: str) -> str | None:
-    """A variable of its environment; None also of one that is gone or another user's."""
+    """A variable of its environment; None also of one that is gone or another user's.
+
+    A slurmstepd writes its title over the first of them, where psutil stops to read.
+    """
     try:
-        return process.environ().get(name)
-    except psutil.Error:
+        block = Path(f"/proc/{process.pid}/environ").read_bytes()
+    except OSError:
         return None
+    found = (line for line in block.decode(errors="replace").split("\0") if line.startswith(f"{name}="))
+    return next((line.partition("=")[2] for line in found), None)
 
 
 def _kill(process: psutil.Process) -> None:
