@@ -47,9 +47,9 @@ def test_slots_are_filled_and_every_trial_begun_is_counted(world: LineWorld | Fa
 
 @pytest.mark.parametrize("rounds", [True, False])
 def test_eight_slots_are_three_times_as_fast_for_little_more(rounds: bool) -> None:
-    world = LineWorld(32, 0.5, 0.0, build=5.0)
+    world = LineWorld(32, 0.3, 0.02, build=10.0)
     alone = simulate_line(world, confidence=0.95, batch="auto", runs=200, seed=6)
-    seconds = np.mean([run.trials + 5.0 * run.environments for run in alone])
+    seconds = np.mean([run.trials + 10.0 * run.environments for run in alone])
     eight = parallel(world, 8, rounds, 30, seed=6)
     assert seconds >= 3 * np.mean([seen.seconds for seen in eight])
     assert np.mean([seen.run.trials for seen in eight]) <= 1.6 * np.mean([run.trials for run in alone])
