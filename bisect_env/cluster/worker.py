@@ -29,7 +29,8 @@ from bisect_env.engine.settings import Settings
 from bisect_env.engine.trialing import Bench, run_attempt
 from bisect_env.environments import building
 from bisect_env.environments.claims import Claims
-from bisect_env.environments.records import Environment, Reason, Unavailable
+from bisect_env.environments.compiling import address_of
+from bisect_env.environments.records import Environment, Lock, Reason, Unavailable
 from bisect_env.environments.scratch import scratch
 from bisect_env.environments.uv import Uv
 from bisect_env.errors import BisectEnvError, ExitCode
@@ -115,6 +116,10 @@ class _Job:
         spec = self._spec
         root = spec.root if spec.node_folder is None else self._path(spec.node_folder)
         claims = Claims(spec.staleness)
+        for each in spec.wanted:
+            # Other jobs share what stands under an address: whatever else was built there would be theirs too.
+            if not _names_its_content(each.lock):
+                raise _Failed(Trouble("cell", f"{each.label}: the job's lock is not the one of its address"))
         built = prepare.build(
             {each.lock.address: (each.lock, each.request, each.label) for each in spec.wanted},
             root,
@@ -260,6 +265,11 @@ def _trouble(this: _Job, stop: threading.Event) -> Trouble | None:
         traceback.print_exc()
         return Trouble("cell", f"a defect of bisect-env, see the job's log: {type(error).__name__}: {error}")
     return None
+
+
+def _names_its_content(lock: Lock) -> bool:
+    """Whether the address is that of the text; one over a base is made of the base's files as well."""
+    return lock.base is not None or lock.address == address_of(lock.text, lock.build_text, lock.interpreter)
 
 
 def main(arguments: list[str]) -> int:

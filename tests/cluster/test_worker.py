@@ -71,6 +71,15 @@ def test_what_stands_is_found_and_proved(site: Site) -> None:
     assert outcomes(job.results(site.root / "jobs" / "third")) == {"i0": Outcome.CLEAN}
 
 
+def test_another_lock_under_the_same_address_builds_nothing(site: Site) -> None:
+    spec = site.spec([{}])
+    (wanted,) = spec.wanted
+    ended, _ = site.do(replace(spec, wanted=(replace(wanted, lock=replace(wanted.lock, text="")),)))
+    assert ended.trouble is not None and "not the one of its address" in ended.trouble.message
+    assert not built(site.root)
+    assert not job.results(site.root / "jobs" / "job")
+
+
 def test_a_folder_of_the_nodes_own(site: Site) -> None:
     ended, _ = site.do(site.spec(node_folder="$OWN/environments", uv_cache="$OWN/uv"), OWN=str(site.folder / "own"))
     assert ended.trouble is None and built(site.root) == ()

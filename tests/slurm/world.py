@@ -32,16 +32,6 @@ while _os.path.exists(HOLD):
     _time.sleep(0.05)
 """
 """Stands before a reproducer: a line when it begins, and one when it ends by itself; waits while a file is there."""
-SLEEPS = """\
-import random
-
-condition = json.load(open(os.environ["BISECT_ENV_CONDITION"]))
-time.sleep(float(condition.get("seconds", 0)))
-raced = condition["side"] == "threads" and random.Random(condition["seed"]).random() < float(condition.get("rate", 0))
-if raced:
-    raise RuntimeError("tracing flag was set")
-"""
-"""A command of the user's own of a fixed duration, without the protocol."""
 PASSED = "pass_env: [SLURM_JOB_ID, SLURMD_NODENAME, SLURM_JOB_GPUS]\n"
 
 
@@ -78,11 +68,6 @@ class Cluster:
         path = self.world.matrix(f"{body}{PASSED}executor: {{slurm: {executor}}}\n", name)
         (self.world.folder / "race.py").write_text(self._noting(SCRIPT))
         return path
-
-    def command(self) -> tuple[str, ...]:
-        """A user's own command that sleeps for the condition's `seconds` and fails at its `rate`."""
-        (self.world.folder / "sleeps.py").write_text(self._noting("import json, os, time\n" + SLEEPS))
-        return ("python", "sleeps.py")
 
     def _noting(self, script: str) -> str:
         return f"RUNS, HOLD = {str(self.log)!r}, {str(self.hold)!r}\n{WITNESS}{script}"

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bisect_env.environments import building
+from bisect_env.environments.compiling import address_of
 from bisect_env.environments.records import Environment, Interpreter, Lock
 from bisect_env.environments.uv import Uv
 from bisect_env.matrix.cells import EnvironmentRequest, IndexChoice
@@ -42,8 +43,7 @@ def lock_of(*paths: Path, cuda: str | None = None) -> Lock:
         f"{name}=={version} \\\n    --hash=sha256:{hashlib.sha256(by_name[name].read_bytes()).hexdigest()}\n"
         for name, version in pins
     )
-    address = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return Lock(text, INTERPRETER, pins, cuda, address)
+    return Lock(text, INTERPRETER, pins, cuda, address_of(text, "", INTERPRETER))
 
 
 def built(paths: Sequence[Path], root: Path, uv: Uv, **options: object) -> Environment:
