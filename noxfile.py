@@ -153,7 +153,8 @@ def clean(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """The tests: real processes and real uv on tiny wheels; no torch, no GPU."""
     session.install("-e", ".", *nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), "test"))
-    session.run("pytest", *(session.posargs or ["-n", "3", "--dist", "worksteal"]))
+    # Where there is a Slurm, its tests would be timed beside these: they have a session of their own.
+    session.run("pytest", *(session.posargs or ["-n", "3", "--dist", "worksteal", "--ignore=tests/slurm"]))
 
 
 @nox.session
