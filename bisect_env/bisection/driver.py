@@ -32,6 +32,7 @@ from bisect_env.matrix.cells import IndexChoice
 from bisect_env.snapshots.factors import Factor, Kind
 from bisect_env.store.codec import encode
 from bisect_env.trials import reproducers
+from bisect_env.words import counted
 
 
 def suspects(specification: Specification) -> tuple[Factor, ...]:
@@ -293,7 +294,7 @@ class _Run:
             return self._out_of_time
         if budget.trials is None:
             return ""
-        whole, left = _trials(budget.trials), budget.trials - self._trials
+        whole, left = counted(budget.trials, "trial"), budget.trials - self._trials
         if left <= 0:
             return f"the budget of {whole} is spent"
         least = len(want.points) if isinstance(want, Trials) else 0
@@ -317,7 +318,3 @@ class _Run:
             reporter.posterior(stage, course.suspects, confidence)
             left = self._forecast.remaining(stage, course.suspects, confidence, self._seconds)
             reporter.remaining(left if stage is course.stage else None)
-
-
-def _trials(number: int) -> str:
-    return f"{number} trial{'' if number == 1 else 's'}"

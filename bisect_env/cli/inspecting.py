@@ -18,9 +18,9 @@ from bisect_env.inspection.inspected import Asked, Cost, Inspection, Place, Trac
 from bisect_env.inspection.records import Found, Held, NotFound, Sources
 from bisect_env.inspection.traffic import Traffic
 from bisect_env.matrix.problems import shown
-from bisect_env.report.dry_run import count
 from bisect_env.report.inspection import missing
 from bisect_env.snapshots.sources import environment_of
+from bisect_env.words import counted
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -74,7 +74,7 @@ def interpreter(words: Sequence[str], places: int) -> Path:
         BadInput: there is not one place, or it is no environment.
     """
     if places != 1 or len(words) != 1:
-        raise BadInput("--trace", "", f"{count(places, 'place')}: a script runs in one", "--in ENVIRONMENT, once")
+        raise BadInput("--trace", "", f"{counted(places, 'place')}: a script runs in one", "--in ENVIRONMENT, once")
     python = environment_of(words[0])
     if python is None:
         found = f"{shown(words[0])} is nothing that a script can be run in"
@@ -100,7 +100,7 @@ def inspect(
     """
     asked = wanted.asked
     if wanted.diff and len(sources) != 2:
-        raise BadInput("--diff", "", f"{count(len(sources), 'place')}", "two: --in A --in B")
+        raise BadInput("--diff", "", f"{counted(len(sources), 'place')}", "two: --in A --in B")
     for package in asked.within:
         if all(each.holds(package) is Held.ABSENT for each in sources):
             raise BadInput("--within", "", f"{package} is in none of the places", "a package, such as torch.fx")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from bisect_env.words import counted
+
 FORMAT = "%i|%j|%T|%N|%r"
 """Id (``12_3`` of an array), name, state, nodes, reason. The reason is last: it is words."""
 _STARTED = frozenset({"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "RESIZING", "STAGE_OUT"})
@@ -104,14 +106,10 @@ def told(seen: Iterable[Seen], waiting: int, what: str = "trial") -> str:
     parts = []
     if running:
         nodes = len({job.node for job in running})
-        parts.append(f"{_counted(len(running), 'job')} running on {_counted(nodes, 'node')}")
+        parts.append(f"{counted(len(running), 'job')} running on {counted(nodes, 'node')}")
     if queued:
         reasons = sorted({job.reason for job in queued if job.reason})
-        parts.append(f"{_counted(len(queued), 'job')} in the queue" + (f" ({', '.join(reasons)})" if reasons else ""))
+        parts.append(f"{counted(len(queued), 'job')} in the queue" + (f" ({', '.join(reasons)})" if reasons else ""))
     if waiting:
-        parts.append(f"{_counted(waiting, what)} waiting")
+        parts.append(f"{counted(waiting, what)} waiting")
     return ", ".join(parts)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -11,11 +11,6 @@ from bisect_env.explanation.windows import holds
 from bisect_env.trials.records import TrialRecord
 
 
-def many(count: int, noun: str) -> str:
-    """``1 trial``, ``2 trials``."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 @dataclass(frozen=True)
 class Case:
     """One witnessed trial."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from bisect_env.explanation.cases import many
 from bisect_env.explanation.collisions import collisions_of
 from bisect_env.explanation.ledger import hypotheses_of
 from bisect_env.explanation.log import read_log
@@ -16,6 +15,7 @@ from bisect_env.explanation.windows import windows_of
 from bisect_env.trials.records import Outcome, TrialRecord
 from bisect_env.verdicts.attention import DENSE_FROM
 from bisect_env.verdicts.statistics import fisher_greater
+from bisect_env.words import counted
 
 ALPHA = 0.05
 """One-sided error with which a failure is said to be rarer under the witness."""
@@ -161,7 +161,7 @@ def _notes(trials: Sequence[TrialRecord], accounts: Sequence[Account]) -> tuple[
     )
     if hidden:
         notes.append(
-            f"{many(hidden, 'trial')} ended clean although an exception ended a thread: the command's exit status does"
-            " not tell of it, so that no verdict counts it. Let it end with another one."
+            f"{counted(hidden, 'trial')} ended clean although an exception ended a thread: the command's exit status "
+            "does not tell of it, so that no verdict counts it. Let it end with another one."
         )
     return tuple(notes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bisect_env.explanation.cases import Case, Cases, many
+from bisect_env.explanation.cases import Case, Cases
 from bisect_env.explanation.collisions import is_backward
 from bisect_env.explanation.records import Account, Action, Hypothesis, Mechanism, Standing, State
 from bisect_env.explanation.suspicions import (
@@ -20,6 +20,7 @@ from bisect_env.explanation.suspicions import (
     waiting_for_each_other,
 )
 from bisect_env.trials.records import TrialRecord
+from bisect_env.words import counted
 
 NOT_ENOUGH = "A witnessed trial that goes wrong would tell."
 
@@ -116,10 +117,10 @@ def _suspect(suspect: _Suspect, cases: Cases) -> Hypothesis:
     if untested:
         return Hypothesis(name, statement, Standing.UNTESTED, (untested,))
     looked = cases.total(lambda case: case.happened(suspect.state, *suspect.looked_at))
-    evidence = [f"{looked} {suspect.unit} were seen in {many(len(cases.logged), 'witnessed trial')}."]
+    evidence = [f"{looked} {suspect.unit} were seen in {counted(len(cases.logged), 'witnessed trial')}."]
     compiles = cases.total(lambda case: case.happened(State.COMPILE, Action.ENTER))
     if suspect.state is State.COMPILING and not looked and compiles:
-        evidence.append(f"{many(compiles, 'compile')} ran in them: this torch does not set it round compiles.")
+        evidence.append(f"{counted(compiles, 'compile')} ran in them: this torch does not set it round compiles.")
     if not cases.bad:
         return Hypothesis(name, statement, Standing.UNDECIDED, (*evidence, f"Nothing went wrong. {NOT_ENOUGH}"))
     explained = cases.explained_by(*suspect.mechanisms)
@@ -174,7 +175,7 @@ def _stuck(cases: Cases) -> Hypothesis:
     traces = cases.total(lambda case: case.happened(State.TRACE, Action.ENTER))
     sets = cases.total(lambda case: case.happened(State.TRACING, Action.SET))
     evidence = [
-        f"The flag was set {sets} times, round {traces} traces, in {many(len(cases.logged), 'witnessed trial')}."
+        f"The flag was set {sets} times, round {traces} traces, in {counted(len(cases.logged), 'witnessed trial')}."
     ]
     explained = len(cases.explained_by(Mechanism.STUCK_FLAG))
     if cases.bad:
@@ -198,7 +199,7 @@ def _compile_itself(cases: Cases) -> Hypothesis:
         return Hypothesis(name, statement, Standing.UNTESTED, (untested,))
     foreign = [case for case in cases.bad if case.primary is not None and case.primary.culprit]
     compiles = cases.total(lambda case: case.happened(State.COMPILE, Action.ENTER))
-    evidence = [f"{compiles} compiles were seen in {many(len(cases.logged), 'witnessed trial')}."]
+    evidence = [f"{compiles} compiles were seen in {counted(len(cases.logged), 'witnessed trial')}."]
     if not foreign:
         wanted = "No thread could be named that was in the way" if cases.bad else f"Nothing went wrong. {NOT_ENOUGH}"
         return Hypothesis(name, statement, Standing.UNDECIDED, (*evidence, wanted.rstrip(".") + "."))
@@ -229,10 +230,10 @@ def _recompile_limit(cases: Cases) -> Hypothesis:
     if untested:
         return Hypothesis(name, statement, Standing.UNTESTED, (untested,))
     hits = cases.total(lambda case: case.happened(State.RECOMPILE_LIMIT, *Action))
-    evidence = [f"A thread hit the limit {hits} times in {many(len(cases.logged), 'witnessed trial')}."]
+    evidence = [f"A thread hit the limit {hits} times in {counted(len(cases.logged), 'witnessed trial')}."]
     differing = [text for case in cases.logged if (text := _differing(case))]
     evidence.append(
-        f"Threads of one process had different limits in {many(len(differing), 'trial')}: {differing[0]}."
+        f"Threads of one process had different limits in {counted(len(differing), 'trial')}: {differing[0]}."
         if differing
         else "No two threads of a process were seen with different limits."
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bisect_env.explanation.cases import Case, Cases, many
+from bisect_env.explanation.cases import Case, Cases
 from bisect_env.explanation.records import Action, Consequence, Event, Frame, Hypothesis, Mechanism, Standing, State
 from bisect_env.explanation.windows import holds
 from bisect_env.verdicts.statistics import fisher_greater
+from bisect_env.words import counted
 
 ALPHA = 0.05
 """One-sided error of the comparison with the serial control."""
@@ -48,12 +49,12 @@ def block_mask(cases: Cases) -> Hypothesis:
             return Hypothesis(name, statement, Standing.ELIMINATED, tuple(evidence))
     if not called and whole < len(traces):
         evidence.append(
-            f"No event came from under it, and of {many(len(traces) - whole, 'trace')} not all callers were seen:"
+            f"No event came from under it, and of {counted(len(traces) - whole, 'trace')} not all callers were seen:"
             " whether the trials call it at all is not known. What would tell: trials that do."
         )
         return Hypothesis(name, statement, Standing.UNTESTED, tuple(evidence))
     if unseen:
-        evidence.append(f"Of {many(unseen, 'trace')} that {_was(unseen)} in the way not all callers were seen.")
+        evidence.append(f"Of {counted(unseen, 'trace')} that {_was(unseen)} in the way not all callers were seen.")
     evidence.append("What would tell: a call that goes wrong while a trace, seen with all its callers, is open.")
     return Hypothesis(name, statement, Standing.UNDECIDED, tuple(evidence))
 
@@ -74,7 +75,7 @@ def its_own_trace(cases: Cases) -> Hypothesis:
     if not any(case.watched(State.TRACE) for case in cases.logged):
         return Hypothesis(name, statement, Standing.UNTESTED, ("Traces could not be watched.",))
     if not read:
-        text = f"No call went wrong for the tracing flag, in {many(len(cases.logged), 'witnessed trial')}."
+        text = f"No call went wrong for the tracing flag, in {counted(len(cases.logged), 'witnessed trial')}."
         standing = Standing.ELIMINATED if cases.bad else Standing.UNDECIDED
         return Hypothesis(name, statement, standing, (text,))
     own = [case for case in read if case.own(State.TRACE) is not None]
@@ -88,7 +89,7 @@ def waiting_for_each_other(cases: Cases) -> Hypothesis:
     statement = "One thread holds dynamo's lock and waits for autograd's thread, which waits for that lock."
     hung = [case for case in cases.bad if case.primary is not None and case.primary.consequence is Consequence.HUNG]
     waits = cases.total(lambda case: case.happened(State.LOCK, Action.WAIT))
-    looked = f"{waits} waits for the lock were seen in {many(len(cases.logged), 'witnessed trial')}."
+    looked = f"{waits} waits for the lock were seen in {counted(len(cases.logged), 'witnessed trial')}."
     if not any(case.watched(State.LOCK) for case in cases.logged):
         return Hypothesis(name, statement, Standing.UNTESTED, ("The lock could not be watched.",))
     if not hung:

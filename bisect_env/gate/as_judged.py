@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from bisect_env.gate.needed import number
 from bisect_env.gate.records import Decision, Line, Question, Rules
 from bisect_env.trials.records import TrialRecord
 from bisect_env.verdicts.facts import Facts
 from bisect_env.verdicts.records import percent
+from bisect_env.words import counted
 
 GIB = 2**30
 
@@ -21,7 +21,7 @@ def so_far(line: Line, own: int, blocks: int, more: str) -> Line:
     return replace(
         line,
         decision=Decision.INCONCLUSIVE,
-        sentence=f"so far, after {own} of {number(blocks, 'threaded trial')}: {line.sentence}",
+        sentence=f"so far, after {own} of {counted(blocks, 'threaded trial')}: {line.sentence}",
         more=more,
     )
 
@@ -100,7 +100,7 @@ def numbers_line(baseline: Facts, candidate: Facts) -> Line:
     if not candidate.wrong and not (told(baseline) and told(candidate)):
         return _unreported(Question.NUMBERS, baseline, candidate, told)
     count = len(_checked(candidate))
-    sentence = f"the numbers of {count} trial{'' if count == 1 else 's'} are right"
+    sentence = f"the numbers of {counted(count, 'trial')} are right"
     if candidate.wrong:
         sentence = (
             f"{len(candidate.wrong)} of {count} trials computed wrong numbers; {next(iter(candidate.wrong.values()))}"

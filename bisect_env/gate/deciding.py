@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from bisect_env import words
 from bisect_env.gate import margin, races
 from bisect_env.gate import throughput as speed
 from bisect_env.gate.as_judged import attention_line, memory_line, numbers_line, so_far
-from bisect_env.gate.needed import number, share
+from bisect_env.gate.needed import share
 from bisect_env.gate.records import Announcement, Decision, Line, Question, Rules
 from bisect_env.trials.records import Outcome, TrialRecord
 from bisect_env.verdicts.facts import BAD, gather
@@ -151,13 +152,13 @@ def throughput_line(rules: Rules, announcement: Announcement, baseline: Records,
             why = f"the {one}'s throughput was measured, and the {beside}'s beside it was not"
         elif announcement.pairs is not None and other.threads and own.threads and not (other.rounds or own.rounds):
             # Announced and not begun, as where the time was over first: to leave it out would let the gate pass.
-            why = f"of {number(announcement.pairs, 'pair')} of rounds that were announced none was timed"
+            why = f"of {words.counted(announcement.pairs, 'pair')} of rounds that were announced none was timed"
         if why:
             return Line(Question.THROUGHPUT, Decision.INCONCLUSIVE, why, "", "", more=GO_ON)
         return Line(Question.THROUGHPUT, Decision.NOT_ASKED, "no throughput was measured", "", "")
     flat = [pair for session in pairs for pair in session]
     middles = [sorted(values)[len(flat) // 2] for values in zip(*flat, strict=True)]
-    starts = f"{number(judged.pairs, 'pair')} from {number(judged.units, 'start')} of both"
+    starts = f"{words.counted(judged.pairs, 'pair')} from {words.counted(judged.units, 'start')} of both"
     if judged.low is None or judged.high is None:
         sentence = f"{judged.ratio:.3f} of the baseline's tokens/s; one start of both says nothing of the noise"
     else:
@@ -181,7 +182,7 @@ def throughput_line(rules: Rules, announcement: Announcement, baseline: Records,
             f"{tells[1].value} with a chance of {share(races.WANTED)}"
         )
         if missing > 0:
-            more = f"{number(missing, 'more start')} of both, as their noise asks for: {GO_ON}"
+            more = f"{words.counted(missing, 'more start')} of both, as their noise asks for: {GO_ON}"
         elif judged.low is None:
             more = GO_ON
     timed = [sample.record for sample in own.rounds if sample.record.rounds] or [
@@ -246,7 +247,7 @@ def _more(rules: Rules, announcement: Announcement, judged: races.Judged, other:
     if rules.no_worse is not None:
         waiting = max(announcement.baseline_trials - len(other), 0)
         if missing or waiting:
-            own = number(missing, "trial")
+            own = words.counted(missing, "trial")
             return f"{own} of the candidate and {waiting} of the baseline are still to come: {GO_ON}"
         # To the nearest percent: what was seen tells it no better, and neighbouring rates take hardly other numbers.
         rate = round((judged.bad + sum(record.outcome in BAD for record in other)) / (judged.trials + len(other)), 2)
@@ -261,7 +262,7 @@ def _more(rules: Rules, announcement: Announcement, judged: races.Judged, other:
         return f"a gate can pass with --trials {announcement.clean_trials}, all clean"
     if missing:
         lost = "; it cannot pass any more, and may still fail" if judged.bad > announcement.allowed else ""
-        come = f"{number(missing, 'trial')} of the candidate {'is' if missing == 1 else 'are'} still to come"
+        come = f"{words.counted(missing, 'trial')} of the candidate {'is' if missing == 1 else 'are'} still to come"
         return f"{come}: {GO_ON}{lost}"
     tells = races.trials_to_tell(judged.bad, judged.trials, rules.max_race_rate, rules.confidence)
     seen = share(judged.bad / judged.trials)

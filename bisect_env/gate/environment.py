@@ -10,6 +10,7 @@ from bisect_env.environments.records import Environment, Lock, Unavailable
 from bisect_env.gate.records import Decision, Line, Question
 from bisect_env.snapshots.records import Snapshot
 from bisect_env.verdicts.records import Headline, Verdict
+from bisect_env.words import counted
 
 DOES_NOT = {"resolve": "does not resolve", "build": "does not install", "import": "cannot be imported"}
 LISTED = 5
@@ -110,7 +111,7 @@ def _counted(lock: Lock | Unavailable) -> str:
     number = len(lock.pins) if isinstance(lock, Lock) else 0
     if isinstance(lock, Lock) and lock.base is not None and not number:
         return "the base itself"
-    return f"{number} distribution{'' if number == 1 else 's'}" + (
+    return counted(number, "distribution") + (
         " over the base" if isinstance(lock, Lock) and lock.base is not None else ""
     )
 

@@ -10,7 +10,7 @@ from bisect_env.engine.plan import seed_of
 from bisect_env.engine.state import CellState
 from bisect_env.errors import BadInput
 from bisect_env.gate import deciding, earlier, pace, throughput
-from bisect_env.gate.needed import needed, number
+from bisect_env.gate.needed import needed
 from bisect_env.gate.records import BASELINE, Announcement, Decision, Question
 from bisect_env.gate.specification import Gate
 from bisect_env.gate.turns import Place, Turns
@@ -23,6 +23,7 @@ from bisect_env.verdicts.records import Verdict
 from bisect_env.verdicts.samples import by_side, counts
 from bisect_env.verdicts.throughput import sessions
 from bisect_env.verdicts.verdict import judge, without_environment
+from bisect_env.words import counted
 
 HOPELESS = (Outcome.IMPORT_FAILED, Outcome.SKIPPED)
 """Two trials of a side that all ended so, and none otherwise: the next one would as well."""
@@ -151,7 +152,7 @@ class Measured:
         while not self._enough() and 0 < (done := self._sessions()) < (wanted := self._wanted()):
             blocks = len(by_side(self._sides[1].samples).threads)
             self._place.reporter.note(
-                f"throughput: {number(wanted - done, 'more pair')} of trials, as their noise asks for"
+                f"throughput: {counted(wanted - done, 'more pair')} of trials, as their noise asks for"
             )
             turns.run(blocks + wanted - done, self._enough)
             if self._sessions() == done:
@@ -196,7 +197,7 @@ class Measured:
             side.hardware = judged
         if self._earlier:
             self.notes.append(
-                f"{number(len(self._earlier), 'trial')} of the {BASELINE} in earlier gates "
+                f"{counted(len(self._earlier), 'trial')} of the {BASELINE} in earlier gates "
                 f"count{'s' if len(self._earlier) == 1 else ''} for the race question"
             )
 

@@ -9,6 +9,7 @@ from bisect_env.gate import margin, races
 from bisect_env.gate.records import Announcement, Chance, Question, Rules
 from bisect_env.gate.throughput import FIRST_PAIRS, FIRST_SESSIONS, MOST_PAIRS
 from bisect_env.verdicts.statistics import clean_trials_needed, upper_bound
+from bisect_env.words import counted, lasting
 
 SHARES = (0.0, 0.02, 0.2, 0.6, 1.0, 2.0, 4.0)
 """Rates whose chances are told, as parts of the limit."""
@@ -129,10 +130,10 @@ class _Time:
         if self.total is None:
             yield "How long that takes is not known before the first trials have run."
         else:
-            yield f"It takes about {duration(self.total)}, {self._trials} trials in all."
+            yield f"It takes about {lasting(self.total)}, {self._trials} trials in all."
         if self._rules.budget_seconds is None:
             return
-        budget = duration(self._rules.budget_seconds)
+        budget = lasting(self._rules.budget_seconds)
         if not self._known:
             yield f"What can be decided within {budget} is said as soon as a trial has told how long it takes."
             return
@@ -200,7 +201,7 @@ def _of_margin(
 def _of_throughput(rules: Rules, pairs: int, most: int, of: str) -> Iterator[str]:
     asked = f"{rules.min_throughput:g} of the baseline's throughput at {share(rules.confidence)}"
     further = "" if rules.pairs is not None else f", and then as many as their noise asks for, at most {most}"
-    yield f"At least {asked}: {number(pairs, 'pair')} of {of}{further}."
+    yield f"At least {asked}: {counted(pairs, 'pair')} of {of}{further}."
 
 
 def share(value: float) -> str:
@@ -208,19 +209,6 @@ def share(value: float) -> str:
     if 0 < value < 1e-4:
         return "under 0.01 %"
     return f"{100 * value:.3g} %" if 0 < value < 0.9995 else f"{100 * value:.0f} %"
-
-
-def number(count: int, what: str) -> str:
-    """``1 pair``, ``2 pairs``."""
-    return f"{count} {what}{'' if count == 1 else 's'}"
-
-
-def duration(seconds: float) -> str:
-    """A time as people say it: ``40 s``, ``26 min``, ``3 h 10 min``."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def _listed(questions: Sequence[Question]) -> str:

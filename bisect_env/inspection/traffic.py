@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
+from bisect_env.words import counted
+
 
 class Traffic:
     """Counts for one command; its parts may report from several threads."""
@@ -43,8 +45,8 @@ class Traffic:
 
     def __str__(self) -> str:
         """``8 versions, 14.2 MB in 61 requests, 6.0 s``."""
-        versions = f"{self.versions} version{'' if self.versions == 1 else 's'}"
+        versions = counted(self.versions, "version")
         if not self.requests:
             return f"{versions}, all from what was kept"
-        requests = f"{self.requests} request{'' if self.requests == 1 else 's'}"
+        requests = counted(self.requests, "request")
         return f"{versions}, {self.bytes / 1e6:.1f} MB in {requests}, {self.seconds:.1f} s"

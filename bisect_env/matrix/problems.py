@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 from bisect_env.matrix.urls import without_credentials
+from bisect_env.words import counted
 
 _LONGEST_SHOWN = 70
 
@@ -28,9 +29,9 @@ def shown(value: object) -> str:
     if value is None:
         return "nothing"
     if isinstance(value, dict):
-        return f"a mapping with {_plural(len(value), 'key')}"
+        return f"a mapping with {counted(len(value), 'key')}"
     if isinstance(value, list | tuple):
-        return f"a list with {_plural(len(value), 'entry', 'entries')}"
+        return f"a list with {counted(len(value), 'entry', 'entries')}"
     text = without_credentials(str(value)).replace("\n", " ")
     if len(text) > _LONGEST_SHOWN:
         text = text[:_LONGEST_SHOWN] + "..."
@@ -54,7 +55,3 @@ def one_of(known: Iterable[str], word: str | None = None) -> str:
 
 def _folded(word: str) -> str:
     return word.lower().replace("_", "-")
-
-
-def _plural(count: int, one: str, many: str | None = None) -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"

@@ -10,23 +10,12 @@ from bisect_env.bisection.records import BAD, GOOD, Answer, Confirmation, Elimin
 from bisect_env.environments.requirements import lines_of
 from bisect_env.matrix.cells import Condition
 from bisect_env.report import pieces
-from bisect_env.report.bisection_words import (
-    UNSET,
-    change,
-    counted,
-    held,
-    lasting,
-    level,
-    members,
-    outcome,
-    place,
-    probability,
-    value,
-)
+from bisect_env.report.bisection_words import UNSET, change, held, level, members, outcome, place, probability, value
 from bisect_env.report.grid import Column
 from bisect_env.report.pieces import Facts, Grid, Part, Points, Section, Verbatim, Words
 from bisect_env.report.rows import cut, interval
 from bisect_env.verdicts.records import Interval
+from bisect_env.words import counted, lasting
 
 FOUND = (Answer.CULPRIT, Answer.PAIR, Answer.RANGE)
 MEMBERS = 4

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from bisect_env.bisection.log import Answer, Candidates, Checked, History, Told
 from bisect_env.report.bisection import batch_line
-from bisect_env.report.bisection_words import change, counted, lasting, point
+from bisect_env.report.bisection_words import change, point
 from bisect_env.report.live import STAGES
 from bisect_env.report.rows import cut
+from bisect_env.words import counted, lasting
 
 
 def describe(history: History, path: Path) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect_env.bisection.records import Plan
 from bisect_env.engine.disk import size
 from bisect_env.report import pieces
-from bisect_env.report.bisection_words import change, counted, held, lasting, level, members, point
+from bisect_env.report.bisection_words import change, held, level, members, point
 from bisect_env.report.grid import Column
 from bisect_env.report.pieces import Grid, Points, Section, Words
 from bisect_env.report.rows import cut
+from bisect_env.words import counted, lasting
 
 
 def describe(plan: Plan, fmt: str = "text", width: int = 100) -> str:

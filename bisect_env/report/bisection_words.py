@@ -10,6 +10,7 @@ from bisect_env.report.rows import cut
 from bisect_env.snapshots.factors import NOT_THERE, Factor, Held, Kind, shown
 from bisect_env.snapshots.surroundings import ALLOCATION
 from bisect_env.verdicts.records import percent
+from bisect_env.words import counted
 
 NAMED = 3
 """Factors of a mixed environment that are named; more are counted."""
@@ -23,19 +24,6 @@ def probability(value: float) -> str:
     if value >= 0.995:
         return "over 99 %"
     return percent(value) if value >= 0.01 else "below 1 %"
-
-
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """``1 trial``, ``2 trials``, ``3 batches``."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
-
-
-def lasting(seconds: float) -> str:
-    """How long something took, or is expected to: ``40 s``, ``12 min``, ``3 h 5 min``."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def level(text: str | None, kind: Kind | None = None) -> str:

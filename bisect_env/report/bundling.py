@@ -16,9 +16,9 @@ from bisect_env.bundles.records import MANIFEST, TOOL
 from bisect_env.bundles.resolving import Resolved
 from bisect_env.bundles.sources import Source
 from bisect_env.engine.disk import size
-from bisect_env.report.bisection_words import counted
 from bisect_env.report.progress import REASON
 from bisect_env.report.rows import cut
+from bisect_env.words import counted
 
 WORDS = {
     "resolve": ("Resolving", "environment", "to resolve"),

@@ -10,6 +10,7 @@ from bisect_env.engine.disk import download_bytes, size
 from bisect_env.engine.forecast import Forecast
 from bisect_env.environments.records import Lock, Unavailable
 from bisect_env.report.rows import cut
+from bisect_env.words import counted
 
 
 def describe(forecasts: Sequence[Forecast], disk_bytes: int, free_bytes: int, stop_early: bool = True) -> str:
@@ -27,11 +28,6 @@ def describe(forecasts: Sequence[Forecast], disk_bytes: int, free_bytes: int, st
     return "\n".join([text, "", *_reasons(forecasts), *_totals(forecasts, disk_bytes, free_bytes, stop_early)])
 
 
-def count(number: int, noun: str) -> str:
-    """``1 cell``, ``2 cells``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def _reasons(forecasts: Sequence[Forecast]) -> list[str]:
     reasons = dict.fromkeys(
         f"{item.cell.id}: {cut(item.lock.message, 300)}" for item in forecasts if isinstance(item.lock, Unavailable)
@@ -45,8 +41,8 @@ def _totals(forecasts: Sequence[Forecast], disk_bytes: int, free_bytes: int, sto
     trials = sum(item.trials_left for item in forecasts)
     early = " (a racing cell stops early)" if stop_early else ""
     lines = [
-        f"{count(len(forecasts), 'cell')}, {count(len(to_build), 'environment')} to build, "
-        f"{'at most ' if stop_early else ''}{count(trials, 'trial')} to run{early}.",
+        f"{counted(len(forecasts), 'cell')}, {counted(len(to_build), 'environment')} to build, "
+        f"{'at most ' if stop_early else ''}{counted(trials, 'trial')} to run{early}.",
     ]
     if to_build:
         lines.append(

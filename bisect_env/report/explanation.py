@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from bisect_env.explanation.records import Account, Explanation, Hypothesis
 from bisect_env.report import explanation_timeline as timeline
 from bisect_env.report import pieces
-from bisect_env.report.bisection_words import counted
 from bisect_env.report.explanation_follows import follows
 from bisect_env.report.explanation_words import (
     begin,
@@ -26,6 +25,7 @@ from bisect_env.report.explanation_words import (
 )
 from bisect_env.report.grid import Column
 from bisect_env.report.pieces import Facts, Grid, Part, Points, Section, Verbatim, Words
+from bisect_env.words import counted
 
 FORMATS = ("text", "markdown")
 NARROW = 24

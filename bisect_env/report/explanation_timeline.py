@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bisect_env.explanation.records import Account, Collision
-from bisect_env.report.bisection_words import counted
 from bisect_env.report.explanation_lanes import (
     MEANING,
     Kind,
@@ -18,6 +17,7 @@ from bisect_env.report.explanation_lanes import (
     lanes,
 )
 from bisect_env.report.explanation_words import begin, lasting, moment, noun
+from bisect_env.words import counted
 
 LETTERS = {
     Kind.BACKWARD: "B",

@@ -18,8 +18,8 @@ from bisect_env.explanation.records import (
     State,
     Window,
 )
-from bisect_env.report.bisection_words import counted
 from bisect_env.report.rows import cut
+from bisect_env.words import counted
 
 MESSAGE = 300
 """Most characters of a failure's text."""

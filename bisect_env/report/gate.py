@@ -9,12 +9,13 @@ from bisect_env.environments.records import Lock
 from bisect_env.environments.requirements import lines_of
 from bisect_env.gate.records import Decision, GateResult, Line, SideFacts
 from bisect_env.report import pieces
-from bisect_env.report.bisection_words import change, counted, lasting, level
+from bisect_env.report.bisection_words import change, level
 from bisect_env.report.grid import Column
 from bisect_env.report.pieces import Facts, Grid, Part, Points, Section, Verbatim, Words
 from bisect_env.report.rows import cut
 from bisect_env.snapshots.factors import Factor
 from bisect_env.trials.records import TrialRecord
+from bisect_env.words import counted, lasting
 
 FORMATS = ("text", "markdown")
 MEMBERS = 3

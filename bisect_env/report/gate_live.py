@@ -9,9 +9,9 @@ from rich.console import Console
 from bisect_env.gate.progress import Reporter
 from bisect_env.gate.records import Announcement
 from bisect_env.matrix.cells import Cell
-from bisect_env.report.bisection_words import lasting
 from bisect_env.report.progress import LineReporter, LiveReporter
 from bisect_env.trials.records import Outcome, Side, TrialRecord
+from bisect_env.words import lasting
 
 EVERY = 10
 """Blocks between two lines that say how it stands, where nothing new went wrong."""

@@ -18,6 +18,7 @@ from bisect_env.report.pieces import Grid, Part, Points, Section, Words, text
 from bisect_env.report.rows import below, interval, short_id, speed
 from bisect_env.store.runs import StoredRun
 from bisect_env.verdicts.records import Verdict
+from bisect_env.words import counted
 
 SCHEMA = 1
 """Grows when a key is renamed, removed or changes its meaning; not when one is added."""
@@ -71,7 +72,7 @@ def since(found: Past) -> tuple[StoredRun, list[tuple[CellPast, list[Shift]]]] |
 def describe(found: Past, width: int) -> str:
     """The runs, what changed with the last one, and each cell's verdicts over time."""
     runs = found.runs[-MOST:]
-    head = f"{found.matrix}: {_count(len(found.runs), 'run')}, {_count(len(found.cells), 'cell')}."
+    head = f"{found.matrix}: {counted(len(found.runs), 'run')}, {counted(len(found.cells), 'cell')}."
     sections = [
         Section("", (Words(head), _runs(found, runs), *_earlier(len(found.runs) - len(runs), "run"))),
         Section("What changed", _changed(found)),
@@ -182,8 +183,8 @@ def _changed(found: Past) -> tuple[Part, ...]:
         )
         return (Words(f"{run.id}, the last run that measured something, measured no cell again. {again}"),)
     other = sum(cell.moments[-1].verdict.headline != cell.moments[-2].verdict.headline for cell, _ in cells)
-    measured = _count(len(cells), "cell")
-    head = f"{run.id} measured {measured} again; {_count(other, 'verdict') if other else 'no verdict'} changed."
+    measured = counted(len(cells), "cell")
+    head = f"{run.id} measured {measured} again; {counted(other, 'verdict') if other else 'no verdict'} changed."
     lines = [f"{cell.cell.id}, since {cell.moments[-2].run.id}: {_said(differs)}" for cell, differs in cells if differs]
     return Words(head), Points(tuple(lines))
 
@@ -290,15 +291,11 @@ def _now(verdict: Verdict) -> str:
 
 
 def _earlier(count: int, what: str) -> list[Part]:
-    return [Words(f"{_count(count, f'earlier {what}')} left out; --json has all.")] if count > 0 else []
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+    return [Words(f"{counted(count, f'earlier {what}')} left out; --json has all.")] if count > 0 else []
 
 
 def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else _count(len(names), "cell")
+    return names[0] if len(names) == 1 else counted(len(names), "cell")
 
 
 def _when(t: float) -> str:

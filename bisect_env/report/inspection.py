@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from bisect_env.engine.disk import size
 from bisect_env.inspection.inspected import Cost, Inspection, Place, Traced
 from bisect_env.inspection.records import Found, NotFound
-from bisect_env.report.dry_run import count
 from bisect_env.report.inspection_columns import listed
 from bisect_env.report.inspection_scan import scanned
 from bisect_env.report.inspection_surface import offered
 from bisect_env.report.inspection_uses import used
 from bisect_env.report.pieces import Part, Points, Section, Verbatim, Words, markdown, text
+from bisect_env.words import counted
 
 NEAREST = 3
 """Names that are suggested for one that is not there."""
@@ -80,10 +80,10 @@ def cost(spent: Cost) -> str:
     """``8 wheels on the index, 14 MB, 6.1 s; nothing was installed.``"""
     read = []
     if spent.installed:
-        read.append(f"{count(spent.installed, 'place')} on this machine")
+        read.append(f"{counted(spent.installed, 'place')} on this machine")
     if spent.wheels:
         fetched = size(spent.bytes) if spent.bytes else "all kept from an earlier reading"
-        read.append(f"{count(spent.wheels, 'wheel')} on the index, {fetched}")
+        read.append(f"{counted(spent.wheels, 'wheel')} on the index, {fetched}")
     return f"{', '.join([*read, f'{spent.seconds:.1f} s'])}; nothing was installed."
 
 

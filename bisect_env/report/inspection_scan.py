@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from bisect_env.inspection.inspected import Place
 from bisect_env.inspection.records import Hit, Scan, Unresolved
-from bisect_env.report.dry_run import count
 from bisect_env.report.inspection_columns import listed
 from bisect_env.report.pieces import Part, Points, Section, Verbatim, Words
+from bisect_env.words import counted
 
 
 def scanned(places: Sequence[Place], unresolved: bool) -> list[Section]:
@@ -30,12 +30,12 @@ def scanned(places: Sequence[Place], unresolved: bool) -> list[Section]:
 
 def reach(scan: Scan) -> str:
     """``0 hits in 214 functions reachable in 6 steps; 9 calls could not be resolved (list with --unresolved)``."""
-    steps = f"reachable in {count(scan.depth, 'step')}" if scan.depth else "by itself"
-    said = f"{count(len(scan.hits), 'hit')} in {count(scan.functions, 'function')} {steps}"
+    steps = f"reachable in {counted(scan.depth, 'step')}" if scan.depth else "by itself"
+    said = f"{counted(len(scan.hits), 'hit')} in {counted(scan.functions, 'function')} {steps}"
     if scan.unresolved:
-        said += f"; {count(len(scan.unresolved), 'call')} could not be resolved (list with --unresolved)"
+        said += f"; {counted(len(scan.unresolved), 'call')} could not be resolved (list with --unresolved)"
     if scan.beyond:
-        said += f"; {count(scan.beyond, 'function')} called at the last step not read (--depth {scan.depth + 1})"
+        said += f"; {counted(scan.beyond, 'function')} called at the last step not read (--depth {scan.depth + 1})"
     return said
 
 
@@ -56,7 +56,7 @@ def _hits(scans: Sequence[Scan]) -> Iterator[Part]:
 
 
 def _label(names: tuple[str, ...]) -> str:
-    away = f", {count(len(names) - 1, 'step')} away" if len(names) > 1 else ""
+    away = f", {counted(len(names) - 1, 'step')} away" if len(names) > 1 else ""
     return f"{names[-1]}{away}:"
 
 

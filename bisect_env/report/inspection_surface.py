@@ -8,10 +8,10 @@ from functools import reduce
 
 from bisect_env.inspection.inspected import Inspection
 from bisect_env.inspection.records import Change, Entry, Surface
-from bisect_env.report.dry_run import count
 from bisect_env.report.grid import Column
 from bisect_env.report.inspection_columns import by_place
 from bisect_env.report.pieces import Grid, Part, Points, Section, Words
+from bisect_env.words import counted
 
 SWITCH = "debug switch"
 STEPS = ("appeared", "changed", "went")
@@ -64,7 +64,7 @@ def _table(inspection: Inspection) -> Section:
     parts: list[Part] = [Grid((names, *by_place(labels, texts, STEPS)))] if rows else []
     if same:
         others = "other " if rows else ""
-        parts.append(Words(f"{count(same, f'{others}name')} the same in all {len(labels)} places."))
+        parts.append(Words(f"{counted(same, f'{others}name')} the same in all {len(labels)} places."))
     elif not rows:
         parts.append(Words("No name to compare."))
     return Section("Surface from place to place", tuple(parts))
@@ -119,7 +119,7 @@ def differing(before: str, after: str) -> str:
 def _overloads(had: list[str], has: list[str]) -> list[str]:
     """How many came and went: written out, they would hide what else changed."""
     numbers = {"with": sum(one not in had for one in has), "without": sum(one not in has for one in had)}
-    said = [f"{word} {count(number, 'overload')}" for word, number in numbers.items() if number]
+    said = [f"{word} {counted(number, 'overload')}" for word, number in numbers.items() if number]
     if said:
         return [f"{' and '.join(said)} (all in --json)"]
     return ["overloads in another order"] if had != has else []

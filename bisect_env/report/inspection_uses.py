@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from bisect_env.inspection.inspected import Place
 from bisect_env.inspection.records import NotFound, Scope, Use, Uses
-from bisect_env.report.dry_run import count
 from bisect_env.report.grid import Column
 from bisect_env.report.inspection_columns import by_place, listed
 from bisect_env.report.pieces import Grid, Part, Points, Section, Words
+from bisect_env.words import counted
 
 SCOPES = {
     Scope.PROCESS: "shared by the whole process",
@@ -55,7 +55,7 @@ def _of(name: str, every: Sequence[Uses], within: Sequence[str]) -> Section:
         parts.append(Words("The number of a line is the one it has in the last place that has it."))
     looked = ", ".join(f"{uses.files} in {uses.label}" for uses in every)
     of = f" (of {', '.join(within)} alone)" if within else ""
-    parts.append(Words(f"Used in {count(len(rows), 'place')}. Files looked through{of}: {looked}."))
+    parts.append(Words(f"Used in {counted(len(rows), 'place')}. Files looked through{of}: {looked}."))
     return Section(f"Who sets and who reads {name}", tuple(parts))
 
 

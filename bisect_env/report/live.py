@@ -16,10 +16,11 @@ from bisect_env.bisection.progress import Reporter
 from bisect_env.bisection.records import Levels, Observation, Stage
 from bisect_env.environments.records import Lock, Unavailable
 from bisect_env.matrix.cells import Cell
-from bisect_env.report.bisection_words import counted, lasting, outcome, place, probability
+from bisect_env.report.bisection_words import outcome, place, probability
 from bisect_env.report.progress import REASON, SIGNATURE, LineReporter, resolved_line
 from bisect_env.report.rows import cut
 from bisect_env.trials.records import Side, TrialRecord
+from bisect_env.words import counted, lasting
 
 STAGES = {
     Stage.ENDS: "Both ends",

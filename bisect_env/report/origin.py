@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from bisect_env.report.rows import Row
 from bisect_env.store.runs import StoredRun
+from bisect_env.words import counted
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,10 @@ def described(found: Origin, reproducer: str) -> list[tuple[str, str]]:
     facts = [
         ("host", ", ".join(found.hosts)),
         ("GPUs", f"{gpus}{driver}" if gpus else "none"),
-        ("measured", f"{_span(found.first, found.last)}, {found.trials} trials in {_count(len(found.runs))}: {runs}"),
+        (
+            "measured",
+            f"{_span(found.first, found.last)}, {found.trials} trials in {counted(len(found.runs), 'run')}: {runs}",
+        ),
         ("python", " and ".join(found.pythons)),
         ("reproducer", f"{reproducer}, content hash {' and '.join(found.reproducers)}"),
     ]
@@ -81,10 +85,6 @@ def described(found: Origin, reproducer: str) -> list[tuple[str, str]]:
 
 def _distinct(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({name for name in names if name}))
-
-
-def _count(runs: int) -> str:
-    return "1 run" if runs == 1 else f"{runs} runs"
 
 
 def _span(first: float, last: float) -> str:

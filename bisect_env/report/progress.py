@@ -14,11 +14,11 @@ from bisect_env.engine.disk import size
 from bisect_env.engine.progress import Reporter
 from bisect_env.environments.records import Environment, Lock, Unavailable
 from bisect_env.matrix.cells import Cell
-from bisect_env.report.bisection_words import counted
 from bisect_env.report.rows import cut
 from bisect_env.trials.records import Outcome, Side, TrialRecord
 from bisect_env.verdicts.records import Verdict
 from bisect_env.verdicts.verdict import without_environment
+from bisect_env.words import counted
 
 STYLES = {
     "clean": "green",

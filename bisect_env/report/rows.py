@@ -12,6 +12,7 @@ from bisect_env.verdicts.attention import DENSE_FROM, KERNELS
 from bisect_env.verdicts.hardware import Hardware, most
 from bisect_env.verdicts.records import PROCESS, Headline, Interval, Throughput, Verdict, percent
 from bisect_env.verdicts.samples import Sample
+from bisect_env.words import counted
 
 
 class Row(Protocol):
@@ -147,7 +148,7 @@ def path(verdict: Verdict, share: bool = False, brief: bool = False) -> str:
 def _signs(count: int, brief: bool) -> str:
     if brief:
         return str(count)
-    return "1 sign" if count == 1 else f"{count} signs"
+    return counted(count, "sign")
 
 
 def fault(signature: Signature) -> str:

@@ -6,6 +6,7 @@ from bisect_env.report.grid import Column
 from bisect_env.report.pieces import Facts, Grid, Points, Section, Words
 from bisect_env.report.pieces import text as drawn
 from bisect_env.snapshots.records import Distribution, Library, Snapshot
+from bisect_env.words import counted
 
 _UNKNOWN = "not known"
 
@@ -29,11 +30,10 @@ def text(snapshot: Snapshot, width: int) -> str:
 
 def _heading(snapshot: Snapshot) -> str:
     count = len(snapshot.distributions)
-    plural = "" if count == 1 else "s"
     missed = len(snapshot.unread)
-    unread = f"; {missed} {'line' if missed == 1 else 'lines'} could not be read" if missed else ""
+    unread = f"; {counted(missed, 'line')} could not be read" if missed else ""
     partial = ", of more that are not listed" if snapshot.partial else ""
-    return f"{snapshot.origin}: {snapshot.form}, {count} distribution{plural}{partial}{unread}"
+    return f"{snapshot.origin}: {snapshot.form}, {counted(count, 'distribution')}{partial}{unread}"
 
 
 def _facts(snapshot: Snapshot) -> tuple[tuple[str, str], ...]:

@@ -17,6 +17,7 @@ from bisect_env.verdicts.looks import FAILED, FAILED_OR_HUNG, HUNG, MOST_FURTHER
 from bisect_env.verdicts.records import Headline, Verdict, percent
 from bisect_env.verdicts.samples import Records
 from bisect_env.verdicts.statistics import clean_trials_needed
+from bisect_env.words import counted
 
 STAGES = {
     "resolve": Headline.UNRESOLVABLE,
@@ -61,7 +62,7 @@ def _nothing_counted(facts: Facts) -> Verdict | None:
         return None
     reason = "no threaded trial was run yet" if facts.scored else "no trial was run yet"
     if facts.base.infra:
-        reason += f"; {_trials(facts.base.infra)} said nothing about the cell"
+        reason += f"; {counted(facts.base.infra, 'trial')} said nothing about the cell"
     return replace(facts.base, headline=Headline.NOT_RUN, missing=facts.design.trials, reason=reason)
 
 
@@ -171,7 +172,8 @@ def _unsure(facts: Facts) -> Verdict | None:
     why = "which chance can explain" if base.p_value > chance else "which is rare by chance, but not enough so"
     text += f", {why} (one-sided exact test, p = {base.p_value:.2g}, limit {limit:.2g})"
     more = further_needed(base.threads.k, base.threads.n, base.serial.k, base.serial.n, facts.design)
-    text += f"; at these rates {_trials(more or MOST_FURTHER, 'more ')} of each side would {'' if more else 'not '}tell"
+    further = counted(more or MOST_FURTHER, "more trial")
+    text += f"; at these rates {further} of each side would {'' if more else 'not '}tell"
     return replace(base, headline=Headline.UNSURE, missing=more or 0, reason=text)
 
 
@@ -243,10 +245,6 @@ def _split(verdict: Verdict) -> str:
     """How many threaded trials ended in which way, where both occur."""
     failed, hung = verdict.ends_threads.failed, verdict.ends_threads.hung
     return f"; of the threaded trials {failed} failed and {hung} hung" if failed and hung else ""
-
-
-def _trials(count: int, which: str = "") -> str:
-    return f"1 {which}trial" if count == 1 else f"{count} {which}trials"
 
 
 def _times(count: int) -> str:

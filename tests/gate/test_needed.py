@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bisect_env.gate.needed import duration, needed, share
+from bisect_env.gate.needed import needed, share
 from bisect_env.gate.records import Question, Rules
 
 
@@ -105,7 +105,6 @@ def test_words() -> None:
         "100 %",
         "100 %",
     ]
-    assert [duration(value) for value in (40, 1560, 11400)] == ["40 s", "26 min", "3 h 10 min"]
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ import pytest
 
 from bisect_env.bisection.records import Answer, Finding, VersionRange
 from bisect_env.report import bisection, bisection_plan
-from bisect_env.report.bisection_words import lasting, point, probability
+from bisect_env.report.bisection_words import point, probability
 from bisect_env.report.pieces import Section, Verbatim, markdown, text
 from bisect_env.snapshots.factors import Change, of_members
+from bisect_env.words import lasting
 from tests.report import findings
 
 

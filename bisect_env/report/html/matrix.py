@@ -21,6 +21,7 @@ from bisect_env.verdicts.hardware import Hardware, told
 from bisect_env.verdicts.records import Headline
 from bisect_env.verdicts.samples import by_side
 from bisect_env.verdicts.throughput import rates
+from bisect_env.words import counted
 
 
 class Count(NamedTuple):
@@ -58,7 +59,7 @@ def page(rows: Sequence[Row], matrix: Matrix, max_race_rate: float, origin: Orig
     facts += described(origin, matrix.reproducer.name) if origin is not None else []
     return paper.write(
         "matrix.html",
-        title=f"{matrix.name}: {len(rows)} cell{'' if len(rows) == 1 else 's'}",
+        title=f"{matrix.name}: {counted(len(rows), 'cell')}",
         sentences=summary.sentences(rows, max_race_rate),
         counts=_counts(rows),
         facts=Facts(tuple(facts)),

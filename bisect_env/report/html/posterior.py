@@ -9,10 +9,11 @@ from bisect_env.bisection.log import History
 from bisect_env.bisection.records import Observation, Stage
 from bisect_env.bisection.stages import Course
 from bisect_env.bisection.state import Belief
-from bisect_env.report.bisection_words import counted, outcome, place, probability
+from bisect_env.report.bisection_words import outcome, place, probability
 from bisect_env.report.grid import Column
 from bisect_env.report.live import STAGES
 from bisect_env.report.pieces import Grid
+from bisect_env.words import counted
 
 NAMED = 6
 """Suspects with a line of their own; the others share one."""

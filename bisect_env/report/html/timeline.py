@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from math import floor, log10
 
 from bisect_env.explanation.records import Account, Collision
-from bisect_env.report.bisection_words import counted
 from bisect_env.report.explanation_lanes import (
     MEANING,
     Bar,
@@ -29,6 +28,7 @@ from bisect_env.report.explanation_words import begin, lasting, moment, noun
 from bisect_env.report.grid import Column
 from bisect_env.report.html.crowding import THIN, merged
 from bisect_env.report.pieces import Grid
+from bisect_env.words import counted
 
 TOP = 22.0
 """Pixels above the first lane: the collision's name stands there."""
