@@ -17,9 +17,7 @@ each by renaming; a wheel's name in ``wheels/`` last of all.
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -184,15 +182,5 @@ def opened(folder: Path) -> tuple[Destination, Manifest]:
 
 
 def replace_durably(path: Path, text: str) -> None:
-    """Writes a file in one step, on the disk when this returns."""
-    descriptor, name = tempfile.mkstemp(prefix=ASIDE, dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    trees.sync_folder(path.parent)
+    """Writes a file of the destination in one step, on the disk when this returns."""
+    trees.replace(path, text.encode(), prefix=ASIDE, durably=True)

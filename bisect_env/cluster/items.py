@@ -63,36 +63,38 @@ class Items:
     """The items of a run."""
 
     def __init__(self) -> None:
-        self._items: dict[str, _Item] = {}
+        self._open: dict[str, _Item] = {}
+        """In the order in which they came. Every look of the run goes through these, not through all that ever were."""
+        self._ended: dict[str, State] = {}
 
     def add(self, item: str, group: Hashable) -> None:
         """A new item waits for a job."""
-        assert item not in self._items, "every attempt is an item of its own"
-        self._items[item] = _Item(group)
+        assert item not in self._open and item not in self._ended, "every attempt is an item of its own"
+        self._open[item] = _Item(group)
 
     def waiting(self) -> tuple[Waiting, ...]:
         """The items that wait, in the order in which they came."""
         return tuple(
-            Waiting(name, item.group, item.avoid) for name, item in self._items.items() if item.state is State.WAITING
+            Waiting(name, item.group, item.avoid) for name, item in self._open.items() if item.state is State.WAITING
         )
 
     def submitted(self, job: str, items: Collection[str]) -> None:
         """They were put into a job; what is no longer waiting stays as it is."""
         for name in items:
-            if self._items[name].state is State.WAITING:
-                self._items[name].state, self._items[name].job = State.SUBMITTED, job
+            item = self._open.get(name)
+            if item is not None and item.state is State.WAITING:
+                item.state, item.job = State.SUBMITTED, job
 
     def returned(self, job: str) -> None:
         """The job was never taken by Slurm: its items wait as before, which is no loss of theirs."""
         for name in self.of(job):
-            self._items[name].state, self._items[name].job = State.WAITING, ""
+            self._open[name].state, self._open[name].job = State.WAITING, ""
 
     def result(self, item: str) -> bool:
         """A result of the item was seen, of whichever of its jobs. True: it is the one that is taken."""
-        found = self._items.get(item)
-        if found is None or found.state not in OPEN:
+        if item not in self._open:
             return False
-        found.state = State.DONE
+        self._end(item, State.DONE)
         return True
 
     def gone(self, job: str, why: str, node: str = "", final: bool = False) -> tuple[GivenUp, ...]:
@@ -105,26 +107,30 @@ class Items:
         """
         given_up = []
         for name in self.of(job):
-            item = self._items[name]
+            item = self._open[name]
             item.losses.append(why)
             item.avoid |= {node} - {""}
             item.state, item.job = State.WAITING, ""
             if final or len(item.losses) >= TRIES:
-                item.state = State.GIVEN_UP
+                self._end(name, State.GIVEN_UP)
                 given_up.append(GivenUp(name, tuple(item.losses)))
         return tuple(given_up)
 
     def cancel(self) -> tuple[str, ...]:
         """Nothing further is wanted; the items that were open."""
-        names = tuple(name for name, item in self._items.items() if item.state in OPEN)
+        names = tuple(self._open)
         for name in names:
-            self._items[name].state = State.CANCELLED
+            self._end(name, State.CANCELLED)
         return names
 
     def state(self, item: str) -> State:
         """Where the item stands."""
-        return self._items[item].state
+        return self._open[item].state if item in self._open else self._ended[item]
 
     def of(self, job: str) -> tuple[str, ...]:
         """The items whose present job it is."""
-        return tuple(n for n, item in self._items.items() if item.state is State.SUBMITTED and item.job == job)
+        return tuple(n for n, item in self._open.items() if item.state is State.SUBMITTED and item.job == job)
+
+    def _end(self, item: str, state: State) -> None:
+        del self._open[item]
+        self._ended[item] = state

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -180,7 +179,9 @@ def write(spec: JobSpec, folder: Path, vault: Vault) -> None:
         (folder / RESULTS).mkdir(parents=True, exist_ok=True)
         body = encode(spec, vault.hide)
         hidden = json.dumps(vault.names(body))
-        _put(folder / JOB, f'{{"version": {VERSION}, "hidden": {hidden}, "body": {body}}}')
+        trees.replace(
+            folder / JOB, (f'{{"version": {VERSION}, "hidden": {hidden}, "body": {body}}}').encode(), durably=True
+        )
 
 
 def read(folder: Path, environ: Mapping[str, str] = os.environ) -> JobSpec:
@@ -242,15 +243,7 @@ def _versioned(body: str) -> str:
 
 
 def _put(path: Path, text: str) -> None:
-    aside = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
-    try:
-        trees.write_durably(aside, text)
-        aside.rename(path)
-        trees.sync_folder(path.parent)
-    except BaseException:
-        with suppress(OSError):
-            aside.unlink(missing_ok=True)
-        raise
+    trees.replace(path, text.encode(), durably=True)
 
 
 def _get(path: Path) -> dict[str, Any]:

@@ -75,13 +75,11 @@ class Pending:
 
     def _write(self) -> None:
         path = self.folder / FILE
-        aside = path.with_name(f".{FILE}-{token_hex(4)}")
         try:
             if not self._arrays:
                 path.unlink(missing_ok=True)
                 return
-            trees.write_durably(aside, encode(_Written(self.arrays)))
-            aside.rename(path)
+            trees.replace(path, encode(_Written(self.arrays)).encode(), durably=True)
         except OSError as error:
             raise InfrastructureError(f"{path}: the jobs in flight cannot be noted: {error.strerror}") from error
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import stat
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,15 +59,9 @@ class Manifest:
             "base_folders": self.base_folders,
             "files": {name: [*entry.stat, entry.sha256, entry.owner] for name, entry in self.files.items()},
         }
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
-                # The speed of json.dump with an indent, or of dump to a file, is a tenth of this.
-                file.write(json.dumps(value, separators=(",", ":"), ensure_ascii=False))
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        # The speed of json.dump with an indent, or of dump to a file, is a tenth of this.
+        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+        trees.replace(path, text.encode(errors="surrogateescape"))
 
     @classmethod
     def load(cls, path: Path) -> Manifest:

@@ -1,4 +1,4 @@
-"""Folders of files: what lies in one, by stat alone, and how one is removed."""
+"""Folders of files: what lies in one, by stat alone, how one is removed, and files that appear in one step."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import hashlib
 import os
 import shutil
 import stat
+import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,3 +96,29 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def replace(path: Path, data: bytes, *, prefix: str | None = None, durably: bool = False) -> None:
+    """Writes a file in one step: whoever reads it finds the old one, the new one, or none, never a part.
+
+    Args:
+        path: in a folder that exists.
+        data: its content.
+        prefix: of the name under which it is written first, beside it; a dot and its own name when left out.
+        durably: wait until it, and its name, are on the disk: for what a power cut must not take, and so that another
+            host finds it.
+    """
+    descriptor, aside = tempfile.mkstemp(prefix=prefix or f".{path.name}-", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            if durably:
+                file.flush()
+                os.fsync(file.fileno())
+        Path(aside).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(aside).unlink(missing_ok=True)
+        raise
+    if durably:
+        sync_folder(path.parent)

@@ -8,13 +8,12 @@ another gate.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from bisect_env.environments import trees
 from bisect_env.errors import InfrastructureError
 from bisect_env.gate.specification import Gate
 from bisect_env.snapshots.forms import saved
@@ -67,7 +66,7 @@ def begin(root: Path, header: Header) -> None:
     folder = folder_of(root, header.id)
     try:
         folder.mkdir(parents=True)
-        _write(folder / FILE, encode(header))
+        trees.replace(folder / FILE, encode(header).encode())
     except OSError as error:
         raise InfrastructureError(f"{folder}: the gate cannot be kept: {error.strerror}") from error
 
@@ -101,7 +100,7 @@ def spent(root: Path, gate: str) -> float:
 def spend(root: Path, gate: str, seconds: float) -> None:
     """Remember the seconds of all calls so far, this one included."""
     with suppress(OSError):  # A disk that is full is told where something depends on it.
-        _write(folder_of(root, gate) / SPENT, json.dumps(round(seconds, 3)))
+        trees.replace(folder_of(root, gate) / SPENT, json.dumps(round(seconds, 3)).encode())
 
 
 def snapshot_file(root: Path, gate: str, name: str, snapshot: Snapshot) -> Path:
@@ -112,19 +111,7 @@ def snapshot_file(root: Path, gate: str, name: str, snapshot: Snapshot) -> Path:
     """
     path = folder_of(root, gate) / f"{name}.json"
     try:
-        _write(path, json.dumps(saved.structure(snapshot), indent=1))
+        trees.replace(path, json.dumps(saved.structure(snapshot), indent=1).encode())
     except OSError as error:
         raise InfrastructureError(f"{path} cannot be written: {error.strerror}") from error
     return path
-
-
-def _write(path: Path, text: str) -> None:
-    """In one step: a reader finds the old file, the new one, or none."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import tempfile
 import zlib
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bisect_env.environments import trees
 from bisect_env.environments.index import File
 from bisect_env.environments.ranges import Pieces, Span
 from bisect_env.matrix.urls import stripped
@@ -150,14 +149,7 @@ def forget(root: Path) -> int:
 def write(path: Path, data: bytes) -> None:
     """Write a file so that it is there whole or not at all. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, unfinished = tempfile.mkstemp(prefix=_UNFINISHED, dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        Path(unfinished).replace(path)
-    except BaseException:
-        Path(unfinished).unlink(missing_ok=True)
-        raise
+    trees.replace(path, data, prefix=_UNFINISHED)
 
 
 def _files(root: Path) -> list[Path]:
