@@ -21,6 +21,7 @@ from math import ceil
 from pathlib import Path
 
 import numpy as np
+from tables import put
 
 from bisect_env.bisection.confirming import Planned, conclude, looks
 from bisect_env.bisection.records import BAD, GOOD
@@ -35,7 +36,6 @@ ARMS = tuple(
     for level in (BAD, GOOD)
 )
 UNBOUNDED = 10**9
-BEGIN, END = "<!-- confirmation.py: begin -->", "<!-- confirmation.py: end -->"
 
 Counts = tuple[int, ...]
 """Failures of each arm, of equally many trials."""
@@ -123,14 +123,7 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="document with the lines between which the table goes")
     arguments = parser.parse_args()
     lines = list(table(arguments.runs, arguments.seed))
-    if arguments.write is None:
-        print("\n".join(lines))
-        return
-    before, begin, rest = arguments.write.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise SystemExit(f"{arguments.write} has no lines {BEGIN} and {END} between which the table goes")
-    arguments.write.write_text("\n".join([before + BEGIN, "", *lines, "", END + after]), encoding="utf-8")
+    put(lines, arguments.write, __file__)
 
 
 if __name__ == "__main__":

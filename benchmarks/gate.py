@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from tables import put
 
 from bisect_env.gate import margin, races
 from bisect_env.gate.records import Decision, Rules
 from bisect_env.gate.simulation import World, simulate
 from bisect_env.verdicts.statistics import clopper_pearson
 
-BEGIN, END = "<!-- gate.py: begin -->", "<!-- gate.py: end -->"
 MARGIN = Rules(no_worse=0.1, trials=123)
 
 
@@ -137,15 +137,7 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="document whose tables are replaced")
     arguments = parser.parse_args()
     lines = [*gates(arguments.runs, arguments.seed), "", *boundaries(), "", *margins()]
-    if arguments.write is None:
-        print("\n".join(lines))
-        return
-    text = arguments.write.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    _, found, after = rest.partition(END)
-    if not found:
-        raise SystemExit(f"{arguments.write} has no lines {BEGIN} and {END} between which the tables go")
-    arguments.write.write_text("\n".join([before + BEGIN, "", *lines, "", END + after]), encoding="utf-8")
+    put(lines, arguments.write, __file__)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import numpy as np
 from git_bayesect import Bisector
 from scipy.special import entr
 from scipy.stats import binomtest
+from tables import put
 
 from bisect_env.search.records import Status
 from bisect_env.search.simulation import LineRun, LineWorld, simulate_line
@@ -32,7 +33,6 @@ NEVER_SEEN = [(0.85, 0.01), (0.4, 0.03), (0.25, 0.04), (0.15, 0.01)]
 """Not looked at before the present priors stood."""
 MARKS = {**dict.fromkeys(HELD_OUT, "*"), **dict.fromkeys(NEVER_SEEN, "**")}
 PEER_TRIALS = 5_000
-BEGIN, END = "<!-- search_line.py: begin -->", "<!-- search_line.py: end -->"
 
 
 def peer(candidates: int, p: float, q: float, runs: int, seed: int) -> tuple[float, float]:
@@ -173,16 +173,7 @@ def main() -> None:
         *calibration_table(max(1, arguments.runs // 5), arguments.seed),
     ):
         lines.append(line)
-    if arguments.write is None:
-        print("\n".join(lines))
-        return
-    text = arguments.write.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    _, found, after = rest.partition(END)
-    if not found:
-        raise SystemExit(f"{arguments.write} has no lines {BEGIN} and {END} between which the tables go")
-    tables = "\n".join([before + BEGIN, "", *lines, "", END + after])
-    arguments.write.write_text(tables, encoding="utf-8")
+    put(lines, arguments.write, __file__)
 
 
 if __name__ == "__main__":

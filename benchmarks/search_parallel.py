@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from tables import put
 
 from bisect_env.search.simulated_parallel import simulate_parallel
 from bisect_env.search.simulated_subsets import FactorRun, FactorWorld, simulate_factors
@@ -35,7 +36,6 @@ FURTHER = (2, 4, 16)
 """Slots of the second table, along one of the lines."""
 ALONE = 1000
 """Runs with one slot along a line: all go in step, which costs little."""
-BEGIN, END = "<!-- search_parallel.py: begin -->", "<!-- search_parallel.py: end -->"
 
 
 @dataclass(frozen=True)
@@ -144,15 +144,7 @@ def main() -> None:
         f"{arguments.further_runs} runs a line, {ALONE} along versions with one slot.",
         *("", *rows(more, found, base)),
     ]
-    if arguments.write is None:
-        print("\n".join(lines))
-        return
-    text = arguments.write.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    _, marked, after = rest.partition(END)
-    if not marked:
-        raise SystemExit(f"{arguments.write} has no lines {BEGIN} and {END} between which the tables go")
-    arguments.write.write_text("\n".join([before + BEGIN, "", *lines, "", END + after]), encoding="utf-8")
+    put(lines, arguments.write, __file__)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from tables import put
 
 from bisect_env.bisection.reading import MOST_MARKED, weight
 from bisect_env.search.simulation import LineRun, LineWorld, SimulatedReading, simulate_line
@@ -33,7 +34,6 @@ MARKED = (2, 3, 5, 8, 16)
 WEIGHTS = (2.0, 4.0, 8.0, 12.0, 30.0)
 SHIPPED = ((8, 1), (16, 2), (24, 4), (32, 2), (32, 5))
 """Candidates and how many of them are marked: the most at which a bisection uses what was read, and fewer."""
-BEGIN, END = "<!-- search_prior.py: begin -->", "<!-- search_prior.py: end -->"
 
 
 @dataclass(frozen=True)
@@ -166,15 +166,7 @@ def main() -> None:
             *("", "### Priors from reading: as it ships", ""),
             *by_rates({cell: made for each in detailed for cell, made in each.items()}, arguments.detailed_runs),
         ]
-    if arguments.write is None:
-        print("\n".join(lines))
-        return
-    text = arguments.write.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    _, found, after = rest.partition(END)
-    if not found:
-        raise SystemExit(f"{arguments.write} has no lines {BEGIN} and {END} between which the tables go")
-    arguments.write.write_text("\n".join([before + BEGIN, "", *lines, "", END + after]), encoding="utf-8")
+    put(lines, arguments.write, __file__)
 
 
 if __name__ == "__main__":

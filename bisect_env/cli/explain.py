@@ -17,6 +17,7 @@ from bisect_env.cli.bisect_options import gpu_options
 from bisect_env.cli.chosen_cell import chosen, measured_with
 from bisect_env.cli.common import STORE_FILE, Progress, complain, ends_cleanly, project_folder, root_option, stored
 from bisect_env.cli.executor_option import Elsewhere, executor_options
+from bisect_env.cli.option_parts import bundle_option
 from bisect_env.engine.defaults import default_matrix
 from bisect_env.engine.settings import Settings
 from bisect_env.environments.index import SimpleIndex
@@ -68,12 +69,7 @@ Exit codes:
 @click.option("--format", "fmt", type=click.Choice(report.FORMATS), help="Of the report. Default: text.")
 @output.file_options("Write the report to a file too; Markdown where it is called *.md.")
 @output.html_option
-@click.option(
-    "--bundle",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="No network: build from a bundle that `bisect-env unbundle --into DIR` took in.",
-)
+@bundle_option
 def command(
     name: str,
     file: Path | None,

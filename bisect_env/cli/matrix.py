@@ -17,6 +17,7 @@ from bisect_env.bundles.offline import Offline
 from bisect_env.cli import actions, output
 from bisect_env.cli.common import STORE_FILE, Progress, complain, ends_cleanly, project_folder, root_option, say
 from bisect_env.cli.executor_option import Elsewhere, chosen, executor, executor_options
+from bisect_env.cli.option_parts import bundle_option
 from bisect_env.cli.selection import narrowed, selection_options
 from bisect_env.cli.static import shared_between_threads
 from bisect_env.engine.defaults import default_matrix
@@ -64,12 +65,7 @@ VERDICTS = [headline.value.lower().replace(" ", "-") for headline in Headline]
 @output.options
 @output.junit_option
 @output.html_option
-@click.option(
-    "--bundle",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="No network: build from a bundle that `bisect-env unbundle --into DIR` took in.",
-)
+@bundle_option
 def command(
     file: Path | None,
     root: Path,

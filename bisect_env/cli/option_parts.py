@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import isnan
+from pathlib import Path
 from typing import Any
 
 import click
@@ -27,3 +28,14 @@ def added(function: Command, options: Sequence[Callable[[Command], Command]]) ->
     for option in reversed(options):
         function = option(function)
     return function
+
+
+def bundle_option(function: Command) -> Command:
+    """Adds ``--bundle``."""
+    option = click.option(
+        "--bundle",
+        metavar="DIR",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="No network: build from a bundle that `bisect-env unbundle --into DIR` took in.",
+    )
+    return option(function)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -20,6 +20,7 @@ from bisect_env.cli.common import Progress, say
 from bisect_env.cli.option_parts import Number
 from bisect_env.cli.output import check_writable, write
 from bisect_env.errors import BadInput
+from bisect_env.report.documents.of_simulation import OneWay, Parallel
 from bisect_env.search.simulated_parallel import Timed, simulate_parallel
 from bisect_env.search.simulated_subsets import FactorRun, FactorWorld, simulate_factors
 from bisect_env.search.simulation import LineRun, LineWorld, SimulatedReading, simulate_line
@@ -31,42 +32,12 @@ SCHEMA = 1
 """Grows when a key is renamed, removed or changes its meaning; not when one is added."""
 
 
-@dataclass(frozen=True)
-class Summary:
-    """What the runs of one world have in common; the shares are of all runs."""
-
-    runs: int
-    mean_trials: float
-    p95_trials: float
-    mean_environments: float
-    mean_seconds: float
-    p95_seconds: float
-    wrong: float
-    wrong_low: float
-    """Of the exact 95 % interval of the share that is wrong (Clopper and Pearson 1934)."""
-    wrong_high: float
-    undecided: float
-    stated: float
-    """The probability that the answers were given, on average; NaN if there was none."""
-
-
-@dataclass(frozen=True)
-class Parallel:
-    """Several batches at a time, in rounds, against other ways to ask."""
-
-    batches: int
-    times_as_fast: float
-    times_as_many_trials: float
-    one: Summary
-    as_free: Summary
-
-
-def one_at_a_time(runs: Iterable[LineRun | FactorRun], build: float, trial: float) -> Summary:
+def one_at_a_time(runs: Iterable[LineRun | FactorRun], build: float, trial: float) -> OneWay:
     """Sum up runs, whose builds and trials took so many seconds each."""
     return summary(Timed(run, run.trials * trial + run.environments * build) for run in runs)
 
 
-def summary(runs: Iterable[Timed]) -> Summary:
+def summary(runs: Iterable[Timed]) -> OneWay:
     """Sum up runs."""
     timed = list(runs)
     done = [each.run for each in timed]
@@ -77,7 +48,7 @@ def summary(runs: Iterable[Timed]) -> Summary:
     wrong = sum(run.wrong for run in done)
     interval = clopper_pearson(wrong, len(done))
     answered = [run.stated for run in done if run.answer is not None]
-    return Summary(
+    return OneWay(
         runs=len(done),
         mean_trials=float(trials.mean()),
         p95_trials=float(np.percentile(trials, 95)),
@@ -301,7 +272,7 @@ def _json(
     batch: int | str,
     seed: int,
     reading: SimulatedReading | None,
-    found: Summary,
+    found: OneWay,
     beside: Parallel | None,
 ) -> str:
     options = {**asdict(world), "confidence": confidence, "batch": batch, "seed": seed}
@@ -313,11 +284,11 @@ def _json(
     return json.dumps({"schema": SCHEMA, **_values(found), "parallel": parallel, "world": options}, indent=2)
 
 
-def _values(found: Summary) -> dict[str, float | None]:
+def _values(found: OneWay) -> dict[str, float | None]:
     return {key: None if value != value else value for key, value in asdict(found).items()}
 
 
-def _text(found: Summary, beside: Parallel | None) -> str:
+def _text(found: OneWay, beside: Parallel | None) -> str:
     at_once, compared = "one at a time", []
     if beside is not None:
         at_once = f"in rounds of {beside.batches} batches; 95 of 100 take at most {_duration(found.p95_seconds)}"

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bisect_env.inspection.bindings import Bound, last_name
-from bisect_env.inspection.parsed import Parsed
-from bisect_env.inspection.records import Held, Scope, Sources
+from bisect_env.inspection.parsed import Parsed, tree_of
+from bisect_env.inspection.records import Scope, Sources
 
 CONFIG = ("torch.utils._config_module", "_ConfigEntry", "user_override")
 """Module, class and attribute that hold what somebody set a value of a configuration to."""
@@ -39,15 +39,9 @@ def overrides(sources: Sources) -> Overrides:
         InfrastructureError: the module is there and cannot be read.
     """
     module, name, attribute = CONFIG
-    held = sources.holds(module)
-    if held is not Held.SOURCE:
-        return Overrides(None, f"there is no {module}" if held is Held.ABSENT else f"{module} is compiled code")
-    source = sources.module(module)
-    assert source is not None, "it holds the source"
-    try:
-        tree = ast.parse(source.text)
-    except SyntaxError as error:
-        return Overrides(None, f"{source.path}, line {error.lineno}, is not Python as it is understood here")
+    tree = tree_of(sources, module)
+    if isinstance(tree, str):
+        return Overrides(None, tree)
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name]
     if not classes:
         return Overrides(None, f"{module} has no {name}")

@@ -10,8 +10,10 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from bisect_env.inspection.bindings import last_name
 from bisect_env.inspection.configs import overrides
-from bisect_env.inspection.records import Held, NotFound, Scope, Sources, Use
+from bisect_env.inspection.parsed import tree_of
+from bisect_env.inspection.records import NotFound, Scope, Sources, Use
 from bisect_env.inspection.uses import uses
 
 TORCH = "torch"
@@ -62,9 +64,9 @@ def unknown(why: str) -> Facts:
 
 def _flag(sources: Sources, module: str, function: str) -> Fact:
     """Who shares what the function tells: the module-level name that it returns, itself or through its neighbours."""
-    tree = _parsed(sources, module)
-    if isinstance(tree, Fact):
-        return tree
+    tree = tree_of(sources, module)
+    if isinstance(tree, str):
+        return Fact(None, tree)
     name = _told_by(tree, function)
     if name is None:
         return Fact(None, f"{module}.{function} returns no name of its module")
@@ -81,9 +83,9 @@ def _compiling(sources: Sources) -> Fact:
     fact = _flag(sources, *COMPILING)
     if fact.scope is not Scope.PROCESS:
         return fact
-    dynamo = _parsed(sources, COMPILER)
-    if isinstance(dynamo, Fact):
-        return dynamo
+    dynamo = tree_of(sources, COMPILER)
+    if isinstance(dynamo, str):
+        return Fact(None, dynamo)
     found = uses(sources, fact.why, TORCH, within=(module, COMPILER))
     setters = _setters(found.stores)
     named = {*_names(dynamo)} & setters
@@ -108,7 +110,7 @@ def _told_by(tree: ast.Module, function: str) -> str | None:
     """The first module-level name that the function returns, or that functions of the module do which it returns."""
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     bound = {
-        _last(target)
+        last_name(target)
         for node in tree.body
         if isinstance(node, ast.Assign | ast.AnnAssign)
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
@@ -131,22 +133,4 @@ def _names(tree: ast.AST) -> Iterator[str]:
     """Names and attributes that are read, in no promised order but the same each time."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
-            yield _last(node)
-
-
-def _last(node: ast.expr) -> str:
-    if isinstance(node, ast.Name):
-        return node.id
-    return node.attr if isinstance(node, ast.Attribute) else ""
-
-
-def _parsed(sources: Sources, module: str) -> ast.Module | Fact:
-    held = sources.holds(module)
-    if held is not Held.SOURCE:
-        return Fact(None, f"there is no {module}" if held is Held.ABSENT else f"{module} is compiled code")
-    source = sources.module(module)
-    assert source is not None, "it holds the source"
-    try:
-        return ast.parse(source.text)
-    except SyntaxError as error:
-        return Fact(None, f"{source.path}, line {error.lineno}, is not Python as it is understood here")
+            yield last_name(node)

@@ -170,3 +170,20 @@ def code_lines(text: str) -> tuple[str, ...]:
             start, end = (left if number == first else 0), (right if number == last else len(line))
             lines[number - 1] = line[:start] + " " * (end - start) + line[end:]
     return tuple(lines)
+
+
+def tree_of(sources: Sources, module: str) -> ast.Module | str:
+    """The tree alone, without what it binds; or in words why there is none.
+
+    Raises:
+        InfrastructureError: the module is there and cannot be read.
+    """
+    held = sources.holds(module)
+    if held is not Held.SOURCE:
+        return f"there is no {module}" if held is Held.ABSENT else f"{module} is compiled code"
+    source = sources.module(module)
+    assert source is not None, "it holds the source"
+    try:
+        return ast.parse(source.text)
+    except SyntaxError as error:
+        return f"{source.path}, line {error.lineno}, is not Python as it is understood here"

@@ -34,7 +34,7 @@ class FactorOptions(FactorWorld, Search):
 
 @dataclass(frozen=True)
 class OneWay:
-    """What to expect where batches are asked for in another way."""
+    """What the runs of one world have in common where batches are asked for in one way; shares are of all runs."""
 
     runs: int
     mean_trials: float
@@ -44,9 +44,11 @@ class OneWay:
     p95_seconds: float
     wrong: float
     wrong_low: float
+    """Of the exact 95 % interval of the share that is wrong (Clopper and Pearson 1934)."""
     wrong_high: float
     undecided: float
     stated: float
+    """Mean probability that the answers were given; null where there was none."""
 
 
 @dataclass(frozen=True)
