@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,23 +76,30 @@ def test_killed_at_random_moments_it_asks_the_same_and_finds_the_same(bisections
     for number in range(2):
         project = replace(bisections, folder=tmp_path / f"killed{number}")
         asked = question(project)
-        kills = 0
-        while kills < 4:
-            process = start(project, asked)
-            try:
-                process.wait(moments.uniform(0.8, 3.0))
-                break
-            except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGKILL)
-                kills += 1
-            finally:
-                process.communicate()
-        found = project.found(asked)
-        assert kills >= 2
-        assert batches(found) == batches(whole)
-        assert (found.answer, found.sentence, found.versions) == (whole.answer, whole.sentence, whole.versions)
-        assert (found.probability, found.suspects) == (whole.probability, whole.suspects)
-        only_once(project, found)
+        killed_it_finds_the_same(project, asked, whole, (moments.uniform(0.8, 3.0) for _ in range(4)))
+
+
+def killed_it_finds_the_same(
+    project: Bisections, asked: Specification, whole: Finding, moments: Iterable[float]
+) -> None:
+    """Begin it, kill it after so many seconds, begin it again, and so on; at last let it come to its end."""
+    kills = 0
+    for seconds in moments:
+        process = start(project, asked)
+        try:
+            process.wait(seconds)
+            break
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        finally:
+            process.communicate()
+    found = project.found(asked)
+    assert kills >= 2
+    assert batches(found) == batches(whole)
+    assert (found.answer, found.sentence, found.versions) == (whole.answer, whole.sentence, whole.versions)
+    assert (found.probability, found.suspects) == (whole.probability, whole.suspects)
+    only_once(project, found)
 
 
 def only_once(project: Bisections, found: Finding) -> None:

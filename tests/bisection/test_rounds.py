@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +18,7 @@ from bisect_env.bisection.stages import Course
 from bisect_env.bisection.wants import Round, Want
 from bisect_env.store.database import Store
 from tests.bisection.simulated import World, factor, number, specification
-from tests.bisection.test_resuming import batches, only_once, question, start
+from tests.bisection.test_resuming import killed_it_finds_the_same, only_once, question
 from tests.bisection.world import Bisections, Listener
 
 LINE = tuple(str(position) for position in range(1, 18))
@@ -131,23 +129,7 @@ def test_killed_in_the_middle_of_rounds_it_asks_the_same_and_finds_the_same(
     whole = bisections.found(asked)
     project = replace(bisections, folder=tmp_path / "killed")
     again = replace(question(project), parallel=3, at_once=2)
-    kills = 0
-    for seconds in (1.5, 2.5, 2.0):
-        process = start(project, again)
-        try:
-            process.wait(seconds)
-            break
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            kills += 1
-        finally:
-            process.communicate()
-    found = project.found(again)
-    assert kills >= 2
-    assert batches(found) == batches(whole)
-    assert (found.answer, found.sentence, found.versions) == (whole.answer, whole.sentence, whole.versions)
-    assert (found.probability, found.suspects) == (whole.probability, whole.suspects)
-    only_once(project, found)
+    killed_it_finds_the_same(project, again, whole, (1.5, 2.5, 2.0))
 
 
 def test_a_budget_ends_within_a_round_and_a_larger_one_goes_on(bisections: Bisections, asked: Specification) -> None:
