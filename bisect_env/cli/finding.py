@@ -9,8 +9,8 @@ import click
 
 from bisect_env.bisection import log
 from bisect_env.bisection.records import Answer, Finding, Plan
-from bisect_env.cli.common import Command, complain
-from bisect_env.cli.output import check_writable, file_options, html_option, put_in_forms, write
+from bisect_env.cli.common import Command
+from bisect_env.cli.output import check_writable, file_options, html_option, nothing_tried, put_in_forms, write
 from bisect_env.errors import ExitCode
 from bisect_env.report import bisection, bisection_machine, bisection_plan
 
@@ -89,8 +89,7 @@ def put_plan(plan: Plan, output: Output) -> None:
     Raises:
         InfrastructureError: one cannot be written.
     """
-    if output.html is not None:
-        complain("--html: nothing was tried, so that file is not written.")
+    nothing_tried(html=output.html)
     put_in_forms(
         lambda form, width: bisection_plan.describe(plan, form, width),
         lambda: bisection_machine.plan(plan),

@@ -15,7 +15,7 @@ from rich.console import Console
 from bisect_env import __version__
 from bisect_env.bundles.offline import Offline
 from bisect_env.cli import actions, output
-from bisect_env.cli.common import STORE_FILE, Progress, complain, ends_cleanly, project_folder, root_option, say
+from bisect_env.cli.common import STORE_FILE, Progress, complain, ends_cleanly, project_folder, root_option
 from bisect_env.cli.executor_option import Elsewhere, chosen, executor, executor_options
 from bisect_env.cli.option_parts import bundle_option
 from bisect_env.cli.selection import narrowed, selection_options
@@ -130,16 +130,15 @@ def command(
         engine = Engine(matrix, reproducer, settings, store, Uv(), reporter, stop)
         if dry or static:
             engine.prepare()
-            if dry:
-                forecasts, needed, free = forecast(engine)
-                say(dry_run.describe(forecasts, needed, free, matrix.stop_early))
-            if static:
-                told = shared_between_threads([(state.cell, state.lock) for state in engine.states], settings.root)
-                say(f"\n{told}" if dry else told)
+            plan = dry_run.DryRun(*forecast(engine), matrix.stop_early) if dry else None
+            locked = [(state.cell, state.lock) for state in engine.states]
+            shared = shared_between_threads(locked, settings.root) if static else None
+            output.nothing_tried(junit=junit_path, html=html_path)
+            output.put_plan(matrix.name, plan, shared, fmt, json_path, output_path)
             return ExitCode.PASSED
         versions = {"bisect-env": __version__, "python": sys.version.split()[0], HOST: settings.executor.host}
-        plan = (matrix.trials, matrix.controls, matrix.solo, matrix.stop_early)
-        run_id = store.start_run(matrix.name, matrix.path, sys.argv[1:], seed, versions, *plan)
+        planned = (matrix.trials, matrix.controls, matrix.solo, matrix.stop_early)
+        run_id = store.start_run(matrix.name, matrix.path, sys.argv[1:], seed, versions, *planned)
         try:
             engine.run(run_id)
             store.end_run(run_id, "completed")

@@ -13,11 +13,11 @@ from pathlib import Path
 import click
 
 from bisect_env import __version__
-from bisect_env.cli.common import Command, say
+from bisect_env.cli.common import Command, complain, say
 from bisect_env.engine.results import Result
 from bisect_env.errors import BadInput, InfrastructureError
 from bisect_env.matrix.cells import Matrix
-from bisect_env.report import machine, sections
+from bisect_env.report import dry_run, machine, plan_machine, sections, static_facts
 from bisect_env.report.checks import Check
 from bisect_env.report.origin import Origin
 
@@ -152,6 +152,27 @@ def put(
     deliver(text, document, json_path, output_path, text, further)
 
 
+def put_plan(
+    matrix: str,
+    dry: dry_run.DryRun | None,
+    shared: static_facts.Shared | None,
+    fmt: str,
+    json_path: str | None,
+    output_path: Path | None,
+) -> None:
+    """Print what a matrix would do (``dry``) and what its cells' torch shares, each where it was asked for, and write
+    the files.
+
+    Raises:
+        InfrastructureError: one cannot be written.
+    """
+    parts = [dry_run.describe(dry, fmt)] if dry is not None else []
+    parts += [static_facts.table(shared, WIDE, fmt)] if shared is not None else []
+    document = json.dumps(plan_machine.document(matrix, dry, shared), indent=2) if json_path is not None else ""
+    text = "\n\n".join(parts)
+    deliver(text, document, json_path, output_path, text)
+
+
 def put_in_forms(
     report: Callable[[str, int], str],
     document: Callable[[], object],
@@ -204,6 +225,17 @@ def html(
     from bisect_env.report.html.matrix import page
 
     return [("--html", path, page(results, matrix, max_race_rate, origin))]
+
+
+def nothing_tried(**options: object) -> None:
+    """Say which of the files that were asked for are not written, where a command was only to tell what it would do.
+
+    Args:
+        options: by their names, each with what was given.
+    """
+    for name, given in options.items():
+        if given is not None:
+            complain(f"--{name}: nothing was tried, so that file is not written.")
 
 
 def deliver(

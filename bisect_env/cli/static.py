@@ -9,7 +9,6 @@ from pathlib import Path
 from bisect_env.cli.cell_origins import CellOrigin, origins
 from bisect_env.cli.inspect_places import read_cell
 from bisect_env.cli.inspecting import at_once
-from bisect_env.cli.output import WIDE
 from bisect_env.environments.records import Lock, Unavailable
 from bisect_env.errors import BadInput, InfrastructureError
 from bisect_env.inspection.facts import TORCH, Facts, facts, unknown
@@ -19,8 +18,8 @@ from bisect_env.matrix.cells import Cell
 from bisect_env.report import static_facts
 
 
-def shared_between_threads(locked: Sequence[tuple[Cell, Lock | Unavailable | None]], root: Path) -> str:
-    """The facts of these cells as a table; what cannot be read is unknown there, with the reason."""
+def shared_between_threads(locked: Sequence[tuple[Cell, Lock | Unavailable | None]], root: Path) -> static_facts.Shared:
+    """The facts of these cells; what cannot be read is unknown, with the reason."""
     traffic, began = Traffic(), time.monotonic()
     cells = origins(locked, TORCH, root)
 
@@ -37,6 +36,6 @@ def shared_between_threads(locked: Sequence[tuple[Cell, Lock | Unavailable | Non
 
     found = zip(cells, at_once(one, cells), strict=True)
     of = {cell: told for origin, told in found for cell in origin.cells}
-    rows = [(cell.id, *of[cell.id]) for cell, _ in locked]
+    torches = static_facts.folded([(cell, *of[cell.id]) for cell, _ in locked])
     here = sum(Path(origin.word).is_absolute() for origin in cells)
-    return static_facts.table(rows, Cost(traffic.versions, here, traffic.bytes, time.monotonic() - began), WIDE)
+    return static_facts.Shared(torches, Cost(traffic.versions, here, traffic.bytes, time.monotonic() - began))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -311,6 +312,40 @@ def test_facts_of_cells_before_anything_is_built(torches: World) -> None:
     assert "to build" in both.stdout and "tracing flag" in both.stdout
 
 
+def test_a_row_a_torch_however_many_cells_it_has(torches: World) -> None:
+    torches.matrix(f"{MATRIX}conditions: {{threads: [2, 3, 4]}}\n")
+    told = torches.run("matrix", "matrix.yaml", "--static")
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.count("process-wide  not set by compiles") == told.stdout.count("per thread ") == 1
+    assert "torch=1.0.0 (3 cells)" in told.stdout and "torch=2.0.0 (3 cells)" in told.stdout
+
+
+@pytest.mark.parametrize("asked", [("--static",), ("--dry-run",), ("--static", "--dry-run")])
+def test_what_is_told_before_anything_is_built_is_a_document_too(torches: World, asked: tuple[str, ...]) -> None:
+    files = ("--json", "plan.json", "-o", "plan.txt", "--html", "plan.html", "--junit", "plan.xml")
+    told = torches.run("matrix", "matrix.yaml", *asked, *files)
+    assert told.returncode == 0, told.stderr
+    found = matching("matrix-plan", json.loads((torches.folder / "plan.json").read_text()))
+    assert (torches.folder / "plan.txt").read_text() == told.stdout
+    assert [key for key in ("run", "static") if found[key]] == sorted(
+        {"--dry-run": "run", "--static": "static"}[option] for option in asked
+    )
+    if found["run"]:
+        assert [cell["id"] for cell in found["run"]["cells"]] == ["torch-1.0.0", "torch-2.0.0"]
+        assert found["run"]["environments"] == 2 and found["run"]["trials"] == 6 and found["run"]["seconds"] is None
+    if found["static"]:
+        facts = {
+            each["torch"]: (each["tracing"]["scope"], each["compiling"]["held"]) for each in found["static"]["torches"]
+        }
+        assert facts == {"1.0.0": ("process", False), "2.0.0": ("thread", True)}
+    for option in ("html", "junit"):
+        assert f"--{option}: nothing was tried, so that file is not written" in told.stderr
+    assert not list(torches.folder.glob("plan.html")) and not list(torches.folder.glob("plan.xml"))
+    printed = torches.run("matrix", "matrix.yaml", *asked, "--json", "-", "--format", "github")
+    assert matching("matrix-plan", json.loads(printed.stdout))["matrix"] == "tiny"
+    assert not (torches.store / "environments").exists() and not torches.trials(counted=False)
+
+
 def test_a_base_tells_which_torch_is_its_own(torches: World, uv: Uv) -> None:
     base = torches.folder / "host" / "bin" / "python"
     uv.run(["venv", "--quiet", str(base.parent.parent)])
@@ -320,7 +355,7 @@ def test_a_base_tells_which_torch_is_its_own(torches: World, uv: Uv) -> None:
     torches.matrix(f"base: {base}\naxes: {{lib: ['1.0']}}\nconditions: {{threads: [2, 3]}}\ntrials: 1\ncontrols: 1\n")
     told = torches.run("matrix", "matrix.yaml", "--static")
     assert told.returncode == 0, told.stderr
-    assert told.stdout.count("1.0.0") == 2 and told.stdout.count("process-wide") >= 2, told.stdout
+    assert re.search(r"all \(2 cells\) +1\.0\.0 +process-wide", told.stdout), told.stdout
 
 
 def test_cells_built_or_not(torches: World) -> None:

@@ -9,12 +9,19 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from bisect_env.report import bisection_machine, difference, explanation_machine, machine
+from bisect_env.engine.forecast import Forecast
+from bisect_env.environments.records import Reason, Unavailable
+from bisect_env.inspection.facts import Fact, Facts
+from bisect_env.inspection.inspected import Cost
+from bisect_env.inspection.records import Scope
+from bisect_env.report import bisection_machine, difference, explanation_machine, machine, plan_machine
 from bisect_env.report.documents import DOCUMENTS
+from bisect_env.report.dry_run import DryRun
 from bisect_env.report.schemas import DIALECT, schema
+from bisect_env.report.static_facts import Shared, folded
 from bisect_env.snapshots import factors
 from bisect_env.snapshots.records import Distribution, Snapshot
-from tests.report.build import laptop, matrix, row, under
+from tests.report.build import cell, laptop, lock, matrix, row, under
 from tests.report.explanations import explanation, raced
 from tests.report.findings import culprit, plan, unfinished
 from tests.support.schemas import FOLDER, closed, matching, published
@@ -30,6 +37,17 @@ def a_matrix() -> dict[str, Any]:
     return machine.document(rows, matrix(rows), 0.05)
 
 
+def a_plan() -> dict[str, Any]:
+    """Of a cell that can be built, and of one that cannot."""
+    can, cannot = cell("2.14.1", "5.8.1"), cell("2.9.9", "5.8.1")
+    missing = Unavailable("resolve", Reason.NO_SUCH_VERSION, "no torch 2.9.9")
+    dry = DryRun((Forecast(cannot, missing, False, 0, None), Forecast(can, lock(), False, 12, 1.5)), 10, 20)
+    facts = Facts(
+        Fact(Scope.PROCESS, "flag"), Fact(Scope.PROCESS, "compiling", held=True), Fact(None, "no such module")
+    )
+    return plan_machine.document("tiny", dry, Shared(folded([(can, "2.14.1", facts)]), Cost(1, 0, 1, 1.0)))
+
+
 def a_diff() -> dict[str, Any]:
     def side(torch: str, driver: str, name: str) -> Snapshot:
         return Snapshot(name, "pip freeze", distributions=(Distribution("torch", torch),), driver=driver)
@@ -41,6 +59,7 @@ def a_diff() -> dict[str, Any]:
 AGAIN = "python -m bisect_env.report.schemas docs/schema"
 DOCUMENTED = {
     "matrix": a_matrix,
+    "matrix-plan": a_plan,
     "bisect": lambda: bisection_machine.document(culprit()),
     "bisect-plan": lambda: bisection_machine.plan(plan()),
     "diff": a_diff,
