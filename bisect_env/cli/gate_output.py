@@ -11,7 +11,7 @@ import click
 from bisect_env import __version__
 from bisect_env.cli import actions
 from bisect_env.cli.common import Command
-from bisect_env.cli.output import check_writable, file_options, html_option, junit_option, put_in_forms
+from bisect_env.cli.output import check_writable, file_options, html_option, junit_option, nothing_tried, put_in_forms
 from bisect_env.errors import ExitCode
 from bisect_env.gate.records import Decision, GateResult
 from bisect_env.report import gate, gate_machine
@@ -64,6 +64,18 @@ def put(result: GateResult, output: Output) -> None:
         _further(result, output),
     )
     actions.tell("gate", of_gate(result), gate.report(result, "markdown"), output.change)
+
+
+def put_plan(result: GateResult, output: Output) -> None:
+    """Print what a gate would do, and write the files; ``result``: of one that nothing was run for.
+
+    Raises:
+        InfrastructureError: one cannot be written.
+    """
+    nothing_tried(html=output.html, junit=output.junit)
+    put_in_forms(
+        partial(gate.plan, result), partial(gate_machine.document, result), output.fmt, output.json_path, output.path
+    )
 
 
 def _further(result: GateResult, output: Output) -> list[tuple[str, Path, str]]:

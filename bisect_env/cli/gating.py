@@ -18,7 +18,6 @@ from bisect_env.cli.bisecting import Where, settings_of
 from bisect_env.cli.common import STORE_FILE, Progress, complain, ends_cleanly, say
 from bisect_env.cli.diff import snapshot
 from bisect_env.cli.gate_output import Output
-from bisect_env.cli.output import WIDE
 from bisect_env.environments import locks, requirements
 from bisect_env.environments.records import Lock, Unavailable
 from bisect_env.environments.uv import Uv
@@ -35,7 +34,6 @@ from bisect_env.gate.turns import Place
 from bisect_env.matrix.cells import Cell
 from bisect_env.matrix.problems import shown
 from bisect_env.matrix.urls import without_credentials
-from bisect_env.report import gate as report
 from bisect_env.report.gate_live import GateLines, GateLive
 from bisect_env.snapshots import pinning, sources
 from bisect_env.snapshots.factors import Difference
@@ -255,7 +253,7 @@ def run(gate: Gate, missing: Unavailable | None, where: Where, output: Output, f
             ended = error
             result = going.result("it was interrupted" if isinstance(error, KeyboardInterrupt) else "it failed")
     if dry:
-        say(report.plan(result, WIDE))
+        gate_output.put_plan(result, output)
         return ExitCode.PASSED
     gate_output.put(result, output)
     if isinstance(ended, InfrastructureError):

@@ -63,8 +63,8 @@ def background(result: GateResult) -> list[Section]:
     ]
 
 
-def plan(result: GateResult, width: int = 100) -> str:
-    """What a gate would do, of a result that nothing was run for."""
+def plan(result: GateResult, fmt: str = "text", width: int = 100) -> str:
+    """What a gate would do, of a result that nothing was run for, as text or as Markdown."""
     about = f"candidate {_origin(result.candidate)} against baseline {_origin(result.baseline)}; nothing was run."
     lines = [line for line in result.lines if line.decision is Decision.FAIL]
     found = [
@@ -74,7 +74,7 @@ def plan(result: GateResult, width: int = 100) -> str:
         Section("What it takes", (Points(result.announcement.sentences),)),
         Section("Notes", (Points(result.notes),)),
     ]
-    return pieces.text(found, width)
+    return pieces.markdown(found) if fmt == "markdown" else pieces.text(found, width)
 
 
 def headline(result: GateResult) -> str:

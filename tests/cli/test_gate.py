@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import signal
 import time
@@ -15,6 +16,7 @@ from bisect_env.matrix.cells import IndexChoice
 from tests.cli.test_bad_input import refused
 from tests.support.gating import CLEAN_TRIALS, PAIRS, Gates, answers
 from tests.support.racing import World
+from tests.support.schemas import matching
 
 FULL: dict[str, Any] = {"tokens": 1000, "peak": 10**9, "dense": 0, "error": 0.001}
 
@@ -293,6 +295,19 @@ def test_a_dry_run_tells_what_it_takes_and_runs_nothing(gates: Gates) -> None:
     assert "engine" in done.stdout and "1.0 -> 1.1" in done.stdout
     assert not gates.world.trials(counted=False) and not list(gates.world.store.glob("environments/*/marker*"))
     assert not (gates.world.store / "gates").exists()
+
+
+def test_a_dry_run_is_a_document_too(gates: Gates) -> None:
+    sides = ("--baseline", "now.txt", "--upgrade", "engine==1.1", "--dry-run")
+    files = ("--json", "plan.json", "-o", "plan.md", "--html", "plan.html", "--junit", "plan.xml")
+    done = gates.world.run(*gates.words(*sides, *files))
+    assert done.returncode == 0, done.stderr
+    plan = matching("gate", json.loads((gates.world.folder / "plan.json").read_text()))
+    assert (plan["decision"], plan["trials"]) == ("inconclusive", 0) and plan["announcement"]["sentences"]
+    assert "## What it takes" in (gates.world.folder / "plan.md").read_text() and "## " not in done.stdout
+    for option in ("html", "junit"):
+        assert f"--{option}: nothing was tried, so that file is not written" in done.stderr
+        assert not list(gates.world.folder.glob("plan.[hx]*ml"))
 
 
 @pytest.mark.parametrize(
