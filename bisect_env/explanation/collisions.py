@@ -6,10 +6,12 @@ What no such window explains is UNKNOWN, whatever the message looks like.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from bisect_env.explanation.annotations import taken_for
 from bisect_env.explanation.failures import FX_ERROR, MAIN, Fell, failures_of, shown
+from bisect_env.explanation.indirect import SLACK, indirect
 from bisect_env.explanation.records import (
     Action,
     Collision,
@@ -25,8 +27,6 @@ from bisect_env.explanation.waiting import AUTOGRAD, cycle, waits
 from bisect_env.explanation.windows import Stuck, is_global
 from bisect_env.trials.records import Failure, Outcome, TrialRecord
 
-SLACK = 0.25
-"""Seconds that a failure may be reported before what caused it, by clocks that are not the same one."""
 REPORTED_WITHIN = 5.0
 """Seconds after which what a thread obeyed is no longer taken for the cause of its failure."""
 RAISED = "raised"
@@ -41,9 +41,8 @@ def collisions_of(log: WitnessLog, windows: tuple[Window, ...], trial: TrialReco
     fallen = failures_of(log, trial)
     for fell in fallen:
         met = _met(seen, fell)
-        if met is not None:
-            used.add(id(met))
         found.append(_failed(seen, fell, met))
+        used.update(id(event) for event in (met, found[-1].obeyed) if event is not None)
     if any(fell.raised is not None for fell in fallen):
         # The first exception that a program did not catch may be one that it does not mind.
         found.sort(key=lambda each: each.mechanism is Mechanism.UNKNOWN)
@@ -119,11 +118,9 @@ def _failed(seen: Seen, fell: Fell, met: Event | None) -> Collision:
     )
     if met is not None:
         return _explained(seen, base, met)
-    for looks, explain in _WITHOUT_A_READ:
-        if looks(failure):
-            found = explain(seen, base, failure)
-            if found.mechanism is not Mechanism.UNKNOWN or fell.raised is None:
-                return found
+    for found in indirect(seen, base, failure):
+        if found.mechanism is not Mechanism.UNKNOWN or fell.raised is None:
+            return found
     if fell.raised is not None:
         return replace(base, met=fell.raised)
     last = [event for event in seen.log.events if event.thread == failure.thread and event.t <= failure.t]
@@ -172,11 +169,8 @@ def _explained(seen: Seen, base: Collision, met: Event) -> Collision:
             return replace(base, mechanism=Mechanism.FOREIGN_COMPILE, culprit=window.thread, window=window)
     if met.state is State.RECOMPILE_LIMIT:
         return replace(base, mechanism=Mechanism.RECOMPILE_LIMIT)
-    for state, mechanism in ((State.ANNOTATION, Mechanism.ANNOTATION), (State.KERNEL, Mechanism.KERNEL)):
-        if met.state is state:
-            window = seen.foreign(state, reader, met.t)
-            if window is not None:
-                return replace(base, mechanism=mechanism, culprit=window.thread, window=window)
+    if met.state is State.ANNOTATION:
+        return taken_for(seen, base, met)
     return base
 
 
@@ -185,60 +179,6 @@ def _window_of(seen: Seen, stuck: Stuck) -> Window:
     first = stuck.first.put_back
     ends = (e for e in seen.log.events if e.state is stuck.state and e.action is Action.CLEAR and e.t == stuck.until)
     return Window(stuck.state, first.thread, first.t, stuck.until, first, next(ends, None))
-
-
-def _recompiled(seen: Seen, base: Collision, failure: Failure) -> Collision:
-    hits = [e for e in seen.log.events if e.state is State.RECOMPILE_LIMIT and e.thread == failure.thread]
-    before = [event for event in hits if event.t <= failure.t + SLACK]
-    return replace(base, mechanism=Mechanism.RECOMPILE_LIMIT, met=before[-1]) if before else base
-
-
-def _launched(seen: Seen, base: Collision, failure: Failure) -> Collision:
-    """A kernel that was launched, or loaded, while another thread was loading one."""
-    mine = [e for e in seen.log.events if e.state is State.KERNEL and e.thread == failure.thread and e.t <= failure.t]
-    if not mine:
-        return base
-    window = seen.foreign(State.KERNEL, failure.thread, mine[-1].t)
-    if window is None:
-        return replace(base, met=mine[-1])
-    return replace(base, mechanism=Mechanism.KERNEL, met=mine[-1], culprit=window.thread, window=window)
-
-
-def _annotated(seen: Seen, base: Collision, failure: Failure) -> Collision:
-    """Annotations that another thread replaced, or was about to, while this one's were open."""
-    events = [event for event in seen.log.events if event.state is State.ANNOTATION and event.t <= failure.t + SLACK]
-    mine = [event for event in events if event.thread == failure.thread]
-    if not mine:
-        return base
-    met = mine[-1]
-    entered = max((event.t for event in mine if event.action is Action.ENTER), default=met.t)
-    others = [e for e in events if e.thread != failure.thread and e.action is Action.SET and entered <= e.t <= met.t]
-    if others:
-        window: Window | None = Window(State.ANNOTATION, others[-1].thread, others[-1].t, None, others[-1], None)
-    else:
-        window = seen.foreign(State.ANNOTATION, failure.thread, met.t)
-    if window is None:
-        return replace(base, met=met)
-    return replace(base, mechanism=Mechanism.ANNOTATION, met=met, culprit=window.thread, window=window)
-
-
-def _raised_in(*parts: str) -> Callable[[Failure], bool]:
-    def looks(failure: Failure) -> bool:
-        text = f"{failure.signature.module} {failure.where} {failure.message} {failure.traceback}"
-        return any(part in text for part in parts)
-
-    return looks
-
-
-_WITHOUT_A_READ: Sequence[tuple[Callable[[Failure], bool], Callable[[Seen, Collision, Failure], Collision]]] = (
-    (_raised_in("recompile_limit", "FailOnRecompileLimitHit"), _recompiled),
-    (
-        _raised_in("load_kernel() must be called", "static_triton_launcher", "static_cuda_launcher"),
-        _launched,
-    ),
-    (_raised_in("fx/traceback.py", "torch.fx.traceback"), _annotated),
-)
-"""Failures that no read of a flag leads to: where they are raised says what to look for, the log whether it was so."""
 
 
 def _hung(seen: Seen, trial: TrialRecord) -> Collision:
@@ -270,8 +210,12 @@ def _eager(seen: Seen, used: set[int], dense: bool) -> Iterator[Collision]:
                 limited.setdefault(event.thread, event)
                 yield replace(base, mechanism=Mechanism.RECOMPILE_LIMIT)
         elif event.action is Action.OBEYED and not raised(event) and id(event) not in used:
-            due.add(event.thread)
-            yield _explained(seen, base, event)
+            explained = _explained(seen, base, event)
+            if event.state is not State.ANNOTATION:
+                due.add(event.thread)
+            elif explained.mechanism is Mechanism.UNKNOWN:
+                continue  # an annotation of its own: it was meant to run so
+            yield explained
         elif event.state is State.UNFUSED:
             # The dense call that an obeyed read led to is the same call, and one while it traces is no call at all.
             if any(seen.own(state, event.thread, event.t) for state in (State.TRACE, State.COMPILE)):

@@ -61,12 +61,21 @@ _SUSPECTS = (
     ),
     _Suspect(
         "FX annotations",
-        "Another thread changed FX traceback annotations while this one used them.",
+        "FX annotations of another thread went onto what this one traced, or were changed while it used them.",
         State.ANNOTATION,
         (Mechanism.ANNOTATION,),
         (Action.ENTER,),
         "annotated pieces of work",
         "a failure raised in torch/fx/traceback.py, or none in many more trials with annotations of two threads open",
+    ),
+    _Suspect(
+        "FX's patches",
+        "Two threads traced at once, and the one that ended first took the other one's patches off their one stack.",
+        State.PATCHER,
+        (Mechanism.PATCHER,),
+        (Action.ENTER,),
+        "traces with patches",
+        "a failure raised where a trace ends, or none in many more trials with traces of two threads open",
     ),
     _Suspect(
         "inductor's kernel load",
@@ -92,7 +101,7 @@ def hypotheses_of(
         serial: failed and all trials of the serial control.
     """
     cases = Cases.of(records, accounts)
-    trace, compiling, annotations, kernel = (_suspect(each, cases) for each in _SUSPECTS)
+    trace, compiling, annotations, patches, kernel = (_suspect(each, cases) for each in _SUSPECTS)
     return (
         trace,
         _lazy_backward(cases),
@@ -103,6 +112,7 @@ def hypotheses_of(
         its_own_trace(cases),
         _recompile_limit(cases),
         annotations,
+        patches,
         kernel,
         waiting_for_each_other(cases),
         needs_two_threads(cases, threads, serial),
@@ -129,6 +139,8 @@ def _suspect(suspect: _Suspect, cases: Cases) -> Hypothesis:
         f"It was open in another thread at {len(beside)} of {cases.numbered(len(cases.bad))}, and explains"
         f" {len(explained)} of them."
     )
+    if suspect.state is State.ANNOTATION and (written := _written_in(explained)):
+        evidence.append(f"They were written in {', '.join(written)}.")
     elsewhere = cases.anywhere(*suspect.mechanisms)
     if elsewhere > len(explained):
         evidence.append(f"Of all collisions, calls that went on eagerly included, it explains {elsewhere}.")
@@ -142,6 +154,14 @@ def _suspect(suspect: _Suspect, cases: Cases) -> Hypothesis:
     if beside:
         evidence.append("What those calls obeyed was something else each time.")
     return Hypothesis(name, statement, Standing.ELIMINATED, tuple(evidence))
+
+
+def _written_in(explained: Sequence[Case]) -> list[str]:
+    """The functions that wrote the annotations which were in the way, each with its file."""
+    windows = [case.primary.window for case in explained if case.primary is not None]
+    stacks = [window.opened.stack for window in windows if window is not None]
+    outside = [[f for f in stack if not f.path.endswith(("fx/traceback.py", "contextlib.py"))] for stack in stacks]
+    return sorted({f"{frames[0].function} ({frames[0].path})" for frames in outside if frames})
 
 
 def _lazy_backward(cases: Cases) -> Hypothesis:

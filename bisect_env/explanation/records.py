@@ -24,13 +24,18 @@ class State(StrEnum):
     RECOMPILE_LIMIT = "recompile-limit"
     """A thread hit it: the call runs eagerly from then on."""
     ANNOTATION = "fx-annotation"
-    """FX traceback annotations: enter and leave of the functions that change them."""
+    """FX traceback annotations: enter and leave of the functions that change them; read: a thread took one onto what it
+    traced that it had not written; obeyed: inductor ran such a node eagerly for it."""
+    PATCHER = "fx-patcher"
+    """What a trace patches for its time, on one stack for all threads: enter and leave."""
     KERNEL = "kernel-load"
     """Inductor loads or launches a kernel that has to be loaded first."""
     BACKWARD = "backward"
     """Autograd runs a compiled function's backward, in whatever thread."""
     UNFUSED = "unfused-attention"
     """A call of the eager, dense attention."""
+    STANDING = "standing"
+    """Where a thread stood while another one waited long for the compile lock."""
     UNCAUGHT = "uncaught-exception"
     """An exception that ended a thread: its type and first line, and behind `` <- `` those of what it came from."""
 
@@ -50,6 +55,8 @@ class Action(StrEnum):
     ACQUIRE = "acquire"
     RELEASE = "release"
     CALL = "call"
+    SEEN = "seen"
+    """From outside, by the witness's own thread."""
     RAISED = "raised"
     """Of an exception that nothing caught, with the stack from where it was raised (of its cause, where it has one)."""
 
@@ -145,6 +152,8 @@ class Mechanism(StrEnum):
     LOCK_CYCLE = "threads waiting for each other"
     RECOMPILE_LIMIT = "a recompile limit of the thread's own"
     ANNOTATION = "another thread's annotations"
+    PATCHER = "another thread's patches"
+    """Torch ended a trace while that of another thread, begun later, had not: it took the other one's patches back."""
     KERNEL = "a kernel that another thread was loading"
     UNKNOWN = "none of the known ones"
 
@@ -177,6 +186,8 @@ class Collision:
     """The failure's first line."""
     count: int = 1
     """Calls that went the same way in this trial."""
+    obeyed: Event | None = None
+    """Where what was met decided only later, and maybe in another thread: that moment."""
 
 
 class Standing(StrEnum):

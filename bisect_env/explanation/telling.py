@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bisect_env.explanation.annotations import put_back
 from bisect_env.explanation.collisions import is_backward
 from bisect_env.explanation.records import (
     Action,
@@ -52,9 +53,11 @@ NAMES = {
     State.CONFIG: "dynamo's configuration",
     State.RECOMPILE_LIMIT: "the recompile limit",
     State.ANNOTATION: "FX annotations",
+    State.PATCHER: "the patches of a trace",
     State.KERNEL: "a kernel's load",
     State.BACKWARD: "a compiled function's backward",
     State.UNFUSED: "the eager attention",
+    State.STANDING: "where it stood",
     State.UNCAUGHT: "an exception",
 }
 
@@ -140,8 +143,9 @@ def _collision(seen: Seen, clock: Clock, each: Collision, trial: TrialRecord) ->
     compile_ = seen.own(State.COMPILE, window.thread, each.met.t)
     while_ = _while(clock, compile_)
     later = f"{took(each.met.t - window.start)} later"
-    told.append(f"Thread {window.thread} {_opened(clock, window)}{while_}; {_read(clock, each, later)}{_end(each)}")
-    told.append(_until(clock, window))
+    read = _read(clock, each, later) + _obeyed(clock, each)
+    told.append(f"Thread {window.thread} {_opened(clock, window)}{while_}; {read}{_end(each)}")
+    told.append(_until(clock, window) + _put_back(seen, clock, each))
     return told
 
 
@@ -151,7 +155,8 @@ def _opened(clock: Clock, window: Window) -> str:
         State.COMPILING: "set the flag behind is_compiling()",
     }.get(window.state, f"began {NAMES[window.state]}")
     where = place(window.opened.stack)
-    return f"{verb} at {clock.at(window.start)}{f' from {where}' if where else ''}"
+    what = window.opened.value.partition(" ")[2] if window.state is State.ANNOTATION else ""
+    return f"{verb}{f' ({what})' if what else ''} at {clock.at(window.start)}{f' from {where}' if where else ''}"
 
 
 def _while(clock: Clock, compile_: Window | None) -> str:
@@ -166,9 +171,34 @@ def _read(clock: Clock, each: Collision, later: str) -> str:
     met = each.met
     assert met is not None
     verb = "read it" if met.action in (Action.OBEYED, Action.READ) else "was in the same"
+    if each.obeyed is not None:
+        verb = "took it onto what it traced"
     where = place(met.stack)
     who = met.thread if met.thread == each.victim else f"{met.thread}, working for {each.victim},"
     return f"{who} {verb} at {clock.at(met.t)}{f' in {where}' if where else ''}, {later}"
+
+
+def _obeyed(clock: Clock, each: Collision) -> str:
+    """``; autograd, working for w1, obeyed it (fallback_to_eager: flex_attention_backward) at 3.9041 s in ...``."""
+    event = each.obeyed
+    if event is None:
+        return ""
+    who = event.thread if event.thread == each.victim else f"{event.thread}, working for {each.victim},"
+    where = place(event.stack)
+    return f"; {who} obeyed it ({event.value}) at {clock.at(event.t)}{f' in {where}' if where else ''}"
+
+
+def _put_back(seen: Seen, clock: Clock, each: Collision) -> str:
+    """That what had ended when it was met had been put back, and by whom."""
+    if each.obeyed is None or each.window is None or each.met is None:
+        return ""
+    if each.window.end is None or each.met.t <= each.window.end:
+        return ""
+    back = put_back(seen, each.obeyed.value.partition(": ")[0], each.window, each.met)
+    if back is None:
+        return " It was still there when it was met."
+    where = place(back.stack)
+    return f" Thread {back.thread} put it back at {clock.at(back.t)}{f' in {where}' if where else ''}."
 
 
 def _end(each: Collision) -> str:
@@ -274,9 +304,11 @@ def _hang(seen: Seen, clock: Clock, each: Collision, trial: TrialRecord) -> list
         if one.window.state is State.LOCK:
             told.append(f"Thread {one.thread} waited for the compile lock {since}; {one.on} held it {its}.")
         else:
+            stood = one.since.state is State.STANDING
+            so = f"stood at {clock.at(one.since.t)} in {where}" if stood else f"of which nothing was seen {since}"
             told.append(
-                f"Thread {one.thread}, of which nothing was seen {since}, waited for autograd's thread {one.on}, which"
-                f" was in a backward {its}."
+                f"Thread {one.thread}, {'which ' * stood}{so}, waited for autograd's thread {one.on}, which was in a"
+                f" backward {its}."
             )
     kind = f" ({trial.hang_kind})" if trial.hang_kind else ""
     if circle:

@@ -10,6 +10,8 @@ from bisect_env.explanation.records import Action, Event, State, Window, Witness
 from bisect_env.explanation.windows import holds
 
 _IN_AUTOGRAD = re.compile(r"_engine_run_backward|run_backward")
+INNERMOST = 3
+"""Frames of a stack in which a thread that waits for autograd has the call of it."""
 AUTOGRAD = "autograd"
 """How the witness calls threads that Python did not start."""
 _THREAD = re.compile(r"^(?:Current thread|Thread) .*$", re.MULTILINE)
@@ -33,8 +35,9 @@ class Waiting:
 def waits(log: WitnessLog, windows: Sequence[Window], stacks: str) -> tuple[Waiting, ...]:
     """The waits that nothing ended, each thread's own.
 
-    The lock's come from the log. That its holder waits for autograd's thread is no event: it is taken from the stacks
-    of the threads before the kill, in which more threads than the one whose backward runs must be inside autograd.
+    The lock's come from the log. That its holder waits for autograd's thread is told by where it stood, as the witness
+    saw it from outside; else by the stacks of the threads before the kill, in which more threads than the one whose
+    backward runs must be inside autograd.
     """
     held = [window for window in windows if window.state is State.LOCK and window.end is None]
     found = [
@@ -43,10 +46,15 @@ def waits(log: WitnessLog, windows: Sequence[Window], stacks: str) -> tuple[Wait
         for window in held
         if window.thread != event.thread and holds(window, event.t)
     ]
-    if _inside_autograd(stacks) < 2:
-        return tuple(found)
+    stood = {event.thread: event for event in log.events if event.state is State.STANDING}
     last = {event.thread: event for event in log.events}
     for blocked in list(found):
+        if blocked.on in stood:
+            # Of the holder itself, and of nobody else who may be in autograd too.
+            if not any(_IN_AUTOGRAD.fullmatch(frame.function) for frame in stood[blocked.on].stack[:INNERMOST]):
+                continue
+        elif _inside_autograd(stacks) < 2:
+            continue
         backward = [
             window
             for window in windows
@@ -57,7 +65,7 @@ def waits(log: WitnessLog, windows: Sequence[Window], stacks: str) -> tuple[Wait
             wait = blocked.since
             backward = [Window(State.BACKWARD, blocked.thread, wait.t, None, wait, None)]
         if backward and not any(each.thread == blocked.on for each in found):
-            since = last[blocked.on]
+            since = stood.get(blocked.on, last[blocked.on])
             found.append(Waiting(blocked.on, blocked.thread, since, backward[-1], "autograd's thread"))
     return tuple(found)
 

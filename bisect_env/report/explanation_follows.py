@@ -24,7 +24,11 @@ REMEDIES = {
     ),
     Mechanism.LOCK_CYCLE: f"{WARM_UP}, so that no backward has to be compiled while another thread holds the lock",
     Mechanism.RECOMPILE_LIMIT: "setting the limit in each thread that calls, or fewer different shapes in one thread",
-    Mechanism.ANNOTATION: f"{WARM_UP}, so that nothing is left to trace beside them",
+    Mechanism.ANNOTATION: (
+        f"{WARM_UP}, so that nothing is left to trace beside them, or writing annotations (creating block masks does)"
+        " only while no other thread traces"
+    ),
+    Mechanism.PATCHER: f"{WARM_UP}, so that no two threads trace at once",
     Mechanism.KERNEL: f"{WARM_UP}, so that every kernel is loaded",
 }
 """What would take the window away, by what is known of it."""

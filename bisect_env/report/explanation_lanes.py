@@ -33,6 +33,7 @@ class Kind(StrEnum):
     TRACE = "trace"
     TRACING = "flag"
     ANNOTATION = "annotates"
+    PATCHER = "patches"
     KERNEL = "kernel"
     UNFUSED = "unfused"
     OTHER = "other"
@@ -47,6 +48,7 @@ MEANING = {
     Kind.TRACE: "traces",
     Kind.TRACING: "has the FX tracing flag set",
     Kind.ANNOTATION: "writes FX annotations",
+    Kind.PATCHER: "has a trace's patches on",
     Kind.KERNEL: "loads a kernel",
     Kind.UNFUSED: "runs unfused attention",
     Kind.OTHER: "has another piece of state set",
@@ -59,6 +61,7 @@ KINDS = {
     State.TRACE: Kind.TRACE,
     State.TRACING: Kind.TRACING,
     State.ANNOTATION: Kind.ANNOTATION,
+    State.PATCHER: Kind.PATCHER,
     State.KERNEL: Kind.KERNEL,
     State.UNFUSED: Kind.UNFUSED,
 }

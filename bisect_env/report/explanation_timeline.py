@@ -28,6 +28,7 @@ LETTERS = {
     Kind.TRACE: "T",
     Kind.TRACING: "F",
     Kind.ANNOTATION: "A",
+    Kind.PATCHER: "P",
     Kind.KERNEL: "K",
     Kind.UNFUSED: "U",
     Kind.OTHER: "S",

@@ -32,6 +32,7 @@ OPEN = {
     State.CONFIG: "dynamo's configuration changed",
     State.RECOMPILE_LIMIT: "the recompile limit reached",
     State.ANNOTATION: "FX annotations open",
+    State.PATCHER: "a trace's patches on",
     State.KERNEL: "a kernel being loaded",
     State.BACKWARD: "a compiled backward running",
     State.UNFUSED: "unfused attention running",
@@ -50,6 +51,7 @@ _DID = {
     Action.ACQUIRE: "acquired",
     Action.RELEASE: "released",
     Action.CALL: "called",
+    Action.SEEN: "stood",
     Action.RAISED: "raised",
 }
 

@@ -13,10 +13,13 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from witness_annotations import Annotations
 from witness_lanes import Lane, Lanes, clock
 from witness_lock import watched_lock
 from witness_rewriting import Hook
 from witness_targets import (
+    ANNOTATE,
+    ANNOTATION,
     BACKWARD,
     COMPILE,
     COMPILING,
@@ -50,6 +53,8 @@ class Hooks:
         self._lanes = lanes
         self._writers: dict[str, Lane] = {}
         self._stores: dict[str, int] = {}
+        self._annotated = 0
+        """Annotations written so far."""
 
     def make(self, hook: Hook, space: Space) -> Callable[..., Any]:
         """The function for one hook of the module with these globals."""
@@ -68,6 +73,7 @@ class Hooks:
             "after": self._after,
             "returns": self._returns,
             "obeyed": self._obeyed,
+            "found": self._found,
         }
         function = makers[hook.kind](hook.state, hook.detail, space)
         if isinstance(function, types.FunctionType):
@@ -173,17 +179,21 @@ class Hooks:
         lanes, writers = self._lanes, self._writers
 
         def replace(value: Any) -> None:
-            before = space.get(name)
+            before = space.get(name) or {}
             space[name] = value
             t = clock()
             lane = lanes.here()
             last = writers.get(name, lane)
             writers[name] = lane
-            if last is lane:
+            new = set(_keys(value.get("custom"))) - set(_keys(before.get("custom")))
+            back = [key for key in sorted(new) if not lane.annotations.is_own(key)]
+            if last is lane and not back:
                 lane.count(state, "set")
             else:
                 lost = " and its custom" if "custom" in before and "custom" not in value else ""
-                lanes.event(lane, t, state, "set", f"{name}, over {last.name}'s{lost}")
+                lost += f", with {', '.join(back)}" if back else ""
+                whose = "its own" if last is lane else f"{last.name}'s"
+                lanes.event(lane, t, state, "set", f"{name}, over {whose}{lost}")
 
         return replace
 
@@ -205,6 +215,21 @@ class Hooks:
 
         return obeyed
 
+    def _found(self, state: str, key: str, space: Space) -> Callable[..., Any]:
+        lanes = self._lanes
+
+        def found(value: Any, owner: Any) -> Any:
+            if value:
+                t = clock()
+                lane = lanes.here()
+                if lane.annotations.is_own(key):
+                    lane.count(state, "obeyed")
+                else:
+                    lanes.event(lane, t, state, "obeyed", f"{key}: {getattr(owner, 'target', 'a node')}")
+            return value
+
+        return found
+
     # Functions -------------------------------------------------------------------------------------------------------
 
     def _enter(self, state: str, place: str, space: Space) -> Callable[..., Any]:
@@ -217,6 +242,9 @@ class Hooks:
                 lane.depth += 1
             if state == COMPILE:
                 self._configuration(lane)
+            if state == ANNOTATION and _is_annotate(place):
+                self._annotated += 1
+                lane.annotations.opened(_keys(*given), bool(lane.depth))
             value = _span_value(state, place, given)
             told = state not in ONCE or not lane.counts.get((state, "enter"))
             lane.spans.append((state, value, sys.exc_info()[1], told))
@@ -234,6 +262,10 @@ class Hooks:
             lane = lanes.here()
             if state in NESTED and lane.depth:
                 lane.depth -= 1
+                if not lane.depth:
+                    lane.annotations.traced()
+            if state == ANNOTATION and _is_annotate(place):
+                lane.annotations.closed()
             value, before, told = _span_value(state, place, ()), None, True
             # A context manager may be left in another thread, or out of order.
             for index in range(len(lane.spans) - 1, -1, -1):
@@ -274,6 +306,16 @@ class Hooks:
     def _returns(self, state: str, place: str, space: Space) -> Callable[..., Any]:
         lanes = self._lanes
 
+        def noted(value: Any) -> Any:
+            custom = value.get("custom") if isinstance(value, dict) else None
+            if custom:
+                t = clock()
+                lane = lanes.here()
+                foreign = lane.annotations.taken(_keys(custom), self._annotated)
+                if foreign:
+                    lanes.event(lane, t, state, "read", ", ".join(foreign))
+            return value
+
         def returns(value: Any) -> Any:
             if isinstance(value, tuple) and value and value[0]:
                 t = clock()
@@ -282,7 +324,7 @@ class Hooks:
                 lanes.event(lanes.here(), t, state, "obeyed", f"{name}={limit} reached, runs eagerly")
             return value
 
-        return returns
+        return noted if state == ANNOTATION else returns
 
     def _after(self, state: str, place: str, space: Space) -> Callable[..., Any]:
         def after(owner: Any = None, name: str = "", value: Any = None) -> None:
@@ -327,9 +369,20 @@ def _span_value(state: str, place: str, given: tuple[Any, ...]) -> str:
         trigger = str(getattr(given[0], "name", given[0])).lower().replace("_", " ") if given else "compile"
         trigger = {"dynamo": "forward"}.get(trigger, trigger)
         return f"{trigger} {given[1]}" if len(given) > 1 else trigger
+    if state == ANNOTATION and _is_annotate(place):
+        return " ".join((ANNOTATE, ", ".join(_keys(*given)))).strip() if given else ANNOTATE
     if state == KERNEL:
         return f"{place.rpartition('.')[2]} {_kernel(given[0]) if given else ''}".strip()
     return ".".join(place.split(".")[-2:])
+
+
+def _is_annotate(place: str) -> bool:
+    return place.rpartition(".")[2] == ANNOTATE
+
+
+def _keys(annotations: Any) -> list[str]:
+    """Of a dictionary of annotations. Another thread may change it meanwhile: it is copied in one step."""
+    return [str(key) for key in list(annotations)] if isinstance(annotations, dict) else []
 
 
 def _kernel(kernel: Any) -> str:
@@ -356,7 +409,8 @@ def _in_graph() -> bool:
 def own_codes() -> set[types.CodeType]:
     """The code of everything that a hook runs here: dynamo is to leave these frames alone."""
     found: set[types.CodeType] = set()
-    waiting: list[Any] = [sys.modules[name] for name in (__name__, Lanes.__module__, watched_lock.__module__)]
+    ours = (__name__, Lanes.__module__, Annotations.__module__, watched_lock.__module__)
+    waiting: list[Any] = [sys.modules[name] for name in ours]
     while waiting:
         thing = waiting.pop()
         if isinstance(thing, types.CodeType):

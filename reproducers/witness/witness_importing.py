@@ -20,7 +20,7 @@ from witness_hooks import Hooks, own_codes
 from witness_lanes import Lanes
 from witness_log import Log
 from witness_rewriting import Rewritten, rewrite
-from witness_targets import MODULES, Module
+from witness_targets import MODULES, Function, Guard, Key, Module
 
 _GUARDED = "torch._dynamo.eval_frame"
 """Dynamo begins in this module: from here on it can be told what to leave alone."""
@@ -114,7 +114,8 @@ class Finder:
     def _unwatched(self, name: str, why: str) -> None:
         module = MODULES[name]
         states = [state for state, _ in (*module.flags, *module.objects, *module.locks)]
-        for state in dict.fromkeys([*states, *(item.state for item in (*module.functions, *module.guards))]):
+        items: tuple[Function | Guard | Key, ...] = (*module.functions, *module.guards, *module.keys)
+        for state in dict.fromkeys([*states, *(item.state for item in items)]):
             self.log.say(unknown=state, why=why)
 
     def rewritten(self, name: str, origin: str, data: bytes) -> Rewritten | None:

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import CodeType, TracebackType
 from typing import Any
 
+from witness_annotations import Annotations
+
 FRAMES = 12
 """Of a stack, the innermost."""
 STACKS = 20_000
@@ -38,10 +40,11 @@ NO_STACK: Stack = (0, ())
 
 
 class Lane:
-    """One thread. Only this thread writes to it, but for taking events from ``queue``."""
+    """One thread. Only this thread writes to it; the writer's takes events from ``queue``, and adds where it stands."""
 
     def __init__(self, name: str, thread: threading.Thread) -> None:
         self._name, self._thread = name, thread
+        self.ident = threading.get_ident()
         self.queue: deque[Event] = deque(maxlen=QUEUED)
         self.lost = 0
         """Events that the queue had no room for."""
@@ -58,6 +61,11 @@ class Lane:
         self.depth = 0
         """Traces and compiles that are open in this thread."""
         self.spans: list[tuple[str, str, Any, bool]] = []
+        self.annotations = Annotations()
+        self.waits: float | None = None
+        """Since when it waits for a lock."""
+        self.stood = 0.0
+        """Seconds of this wait after which it was told last where all threads stand."""
         self.given: set[tuple[str, str]] = set()
         """Names and values of the configuration that this thread has set."""
         self.config: dict[str, Any] | None = None
@@ -152,7 +160,10 @@ class Lanes:
 
     def stack(self) -> Stack:
         """The calling thread's, without the witness's own frames."""
-        frame: Any = sys._getframe(1)
+        return self.stack_from(sys._getframe(1))
+
+    def stack_from(self, frame: Any) -> Stack:
+        """From a frame outwards, without the witness's own frames."""
         frames: list[tuple[CodeType, int]] = []
         while frame is not None and len(frames) < FRAMES:
             code = frame.f_code

@@ -26,7 +26,10 @@ class WatchedLock:
             owner = self._owner
             start = clock()
             self._lanes.event(lane, start, self._state, "wait", f"held by {owner.name}" if owner else "")
-            if not self._inner.acquire(True, timeout):
+            lane.stood, lane.waits = 0.0, start
+            got = self._inner.acquire(True, timeout)
+            lane.waits = None
+            if not got:
                 return False
             waited = f"after {clock() - start:.6f} s"
         self._deep += 1

@@ -24,6 +24,8 @@ from types import CodeType
 from typing import Any
 
 from witness_lanes import PATIENCE, Lane, Lanes, Stack, clock
+from witness_standing import look
+from witness_targets import STANDING
 
 FIRST, LAST = 2_000, 10_000
 """Events of a thread that are kept."""
@@ -61,6 +63,7 @@ class Log:
 
         `threading` does not know it: a program that joins every thread of ``threading.enumerate()`` would never end.
         """
+        self.say(watched=STANDING, where="all threads", how="their stacks while one waits long for the compile lock")
         atexit.register(self.end)
         os.register_at_fork(after_in_child=self._forked)
         _thread.start_new_thread(self._run, ())
@@ -73,6 +76,7 @@ class Log:
         while not self._ended:
             self._lanes.wake.acquire(timeout=INTERVAL)
             waiting = [self._lanes.waiting.popleft() for _ in range(len(self._lanes.waiting))]
+            look(self._lanes)
             with self._lock:
                 if not self._ended:
                     self._flush_or_stop()

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from witness_targets import RAISED, Found, Function, Guard, Module
+from witness_targets import RAISED, Found, Function, Guard, Key, Module
 
 PREFIX = "_witness_hook_"
 
@@ -24,10 +24,10 @@ class Hook:
     kind: str
     """``read``, ``store``: a flag of the module; ``read attribute``, ``store attribute``: one of another module;
     ``read own``, ``store own``: a thread's own; ``replace``: an object; ``lock``; ``enter``, ``leave``, ``call``,
-    ``after``, ``returns``: of a function; ``obeyed``."""
+    ``after``, ``returns``: of a function; ``obeyed``: a branch; ``found``: a look-up of a key."""
     state: str
     detail: str = ""
-    """Name of the flag, the object or the function; of ``obeyed`` what the branch does."""
+    """Name of the flag, the object, the function or the key; of ``obeyed`` what the branch does."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,8 @@ def rewrite(source: str | bytes, path: str, module: Module, flags: Mapping[str, 
         if kind == "other"
     ]
     named = {text for _, text in rewriter.seen}
-    for item in (*module.functions, *module.guards):
+    items: tuple[Function | Guard | Key, ...] = (*module.functions, *module.guards, *module.keys)
+    for item in items:
         if item.name not in named and getattr(item, "instead", "") not in named:
             missing.append((item.state, _words(item)))
     missing += [(state, name) for state, name in (*module.locks, *module.objects) if name not in named]
@@ -81,8 +82,10 @@ def rewrite(source: str | bytes, path: str, module: Module, flags: Mapping[str, 
 _KINDS = {"flag": "stores and loads, process-global", "thread-local": "stores and loads, thread-local"}
 
 
-def _words(item: Function | Guard) -> str:
-    return f"a branch on {' or '.join(item.asks)} in {item.name}" if isinstance(item, Guard) else item.name
+def _words(item: Function | Guard | Key) -> str:
+    if isinstance(item, Guard):
+        return f"a branch on {' or '.join(item.asks)} in {item.name}"
+    return f"look-up of {item.key} in {item.name}" if isinstance(item, Key) else item.name
 
 
 def _definitions(tree: ast.Module, module: Module) -> Iterator[tuple[str, tuple[str, str]]]:
@@ -132,6 +135,7 @@ class _Rewriter(ast.NodeTransformer):
         self._places: list[str] = []
         self._hidden: list[set[str]] = []
         self._guards: list[Guard] = []
+        self._keys: list[Key] = []
 
     # Names -----------------------------------------------------------------------------------------------------------
 
@@ -159,6 +163,11 @@ class _Rewriter(ast.NodeTransformer):
         first = node.args[0] if node.args else None
         if _last(node.func) == "getattr" and isinstance(first, ast.Name) and first.id in self._locals and self._hidden:
             return self._call(node, "read own", self._locals[first.id], first.id, node)
+        for key in self._keys:
+            if _last(node.func) == "get" and isinstance(first, ast.Constant) and first.value == key.key:
+                self._note(key.name, key.state, f"the look-up of {key.key}")
+                owner = next((part for part in ast.walk(node.func) if isinstance(part, ast.Name)), first)
+                return self._call(node, "found", key.state, key.key, node, owner)
         return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
@@ -211,10 +220,12 @@ class _Rewriter(ast.NodeTransformer):
         place = ".".join(self._places)
         functions = [f for f in self._module.functions if f".{place}".endswith(f".{f.name}")]
         guards = [g for g in self._module.guards if f".{place}".endswith(f".{g.name}")]
+        keys = [k for k in self._module.keys if f".{place}".endswith(f".{k.name}")]
         self._hidden.append(_bound(node))
-        self._guards, outer = guards, self._guards
+        outer = self._guards, self._keys
+        self._guards, self._keys = guards, keys
         node.body = [kept for statement in node.body for kept in _listed(self.visit(statement))]
-        self._guards = outer
+        self._guards, self._keys = outer
         self._hidden.pop()
         for function in functions:
             self._follow(node, function, place)

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 TRACING, COMPILING, TRACE, COMPILE = "fx-tracing", "compiling", "trace", "compile"
 LOCK, CONFIG, LIMIT, ANNOTATION = "compile-lock", "dynamo-config", "recompile-limit", "fx-annotation"
 KERNEL, BACKWARD, UNFUSED = "kernel-load", "backward", "unfused-attention"
-UNCAUGHT = "uncaught-exception"
+PATCHER, STANDING, UNCAUGHT = "fx-patcher", "standing", "uncaught-exception"
+ANNOTATE = "annotate"
+"""The function that writes annotations of a caller's own."""
 RAISED = "raised"
 """What obeying came to: the call failed."""
 
@@ -44,6 +46,15 @@ class Guard:
 
 
 @dataclass(frozen=True)
+class Key:
+    """In the function ``name`` a look-up ``x.….get(key)``: where it finds something true, the thread obeyed."""
+
+    state: str
+    name: str
+    key: str
+
+
+@dataclass(frozen=True)
 class Module:
     """What to follow in one module."""
 
@@ -54,6 +65,7 @@ class Module:
     locks: tuple[tuple[str, str], ...] = ()
     functions: tuple[Function, ...] = ()
     guards: tuple[Guard, ...] = ()
+    keys: tuple[Key, ...] = ()
     instead: str = ""
     """Another module that some torch has in its place."""
 
@@ -67,7 +79,7 @@ _CUDA_LAUNCHER, _TRITON_LAUNCHER = (f"torch._inductor.runtime.static_{kind}_laun
 MODULES: dict[str, Module] = {
     "torch.fx._symbolic_trace": Module(
         flags=((TRACING, re.compile(r"_is_fx_tracing\w*")),),
-        functions=(Function(TRACE, "Tracer.trace", "span"),),
+        functions=(Function(TRACE, "Tracer.trace", "span"), Function(PATCHER, "_new_patcher", "span")),
     ),
     "torch.compiler": Module(flags=((COMPILING, re.compile(r"_is_compiling\w*")),)),
     "torch._dynamo.eval_frame": Module(
@@ -89,8 +101,13 @@ MODULES: dict[str, Module] = {
     ),
     "torch.fx.traceback": Module(
         objects=((ANNOTATION, "current_meta"),),
-        functions=(Function(ANNOTATION, "annotate", "span"), Function(ANNOTATION, "preserve_node_meta", "span")),
+        functions=(
+            Function(ANNOTATION, ANNOTATE, "span", ("annotation_dict",)),
+            Function(ANNOTATION, "preserve_node_meta", "span"),
+            Function(ANNOTATION, "get_current_meta", "returns"),
+        ),
     ),
+    "torch._inductor.graph": Module(keys=(Key(ANNOTATION, "GraphLowering.call_function", "fallback_to_eager"),)),
     _CUDA_LAUNCHER: Module(functions=_LAUNCHER, instead=_TRITON_LAUNCHER),
     _TRITON_LAUNCHER: Module(functions=_LAUNCHER, instead=_CUDA_LAUNCHER),
     "torch._inductor.codecache": Module(
