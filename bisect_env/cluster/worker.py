@@ -38,12 +38,16 @@ from bisect_env.matrix.cells import Cell
 from bisect_env.store.database import Store
 from bisect_env.store.trials import StoredTrial
 from bisect_env.trials import gpu, machine, reproducers
-from bisect_env.trials.records import Reproducer
+from bisect_env.trials.records import Outcome, Reproducer
+from bisect_env.trials.runner import Stopped
 
 OF_THE_NODE = (Reason.INDEX_UNREACHABLE, Reason.OFFLINE, Reason.INTERPRETER, Reason.UV)
 """Why there is no environment here, though there may be one elsewhere: this node's network, cache or programs."""
 WITHOUT_IMPORT = (Reason.IMPORT, Reason.VARIANT)
 """The environment stands. Whoever sends trials for it knows, and wants to see what they come to."""
+
+CUT_OFF = 0.5
+"""Seconds in which this process, too, is told to end: Slurm tells all of a job's, and a trial may have ended by that."""
 
 
 class _Failed(Exception):
@@ -181,6 +185,8 @@ class _Job:
             attempt, slot = item.attempt, item.attempt.slot
             attempt = replace(attempt, environment=found[attempt.environment.lock.address])
             record = run_attempt(bench, attempt, place)
+            if record.outcome is not Outcome.CLEAN and self._stop.wait(CUT_OFF):
+                raise Stopped
             fault = node.at_fault(record, own)
             if fault:
                 raise _Failed(Trouble("node", f"{fault}: {record.message}"))

@@ -166,6 +166,35 @@ def test_told_to_end_in_a_trial(site: Site, number: signal.Signals) -> None:
     assert site.left() == [] and not is_alive(int(mark.read_text()))
 
 
+HEARS = """\
+import json, os, pathlib, signal, sys, time
+
+condition = json.load(open(os.environ["BISECT_ENV_CONDITION"]))
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(condition["status"]))
+pathlib.Path(condition["mark"]).write_text(f"{os.getpid()} {os.getppid()}")
+time.sleep(60)
+"""
+"""A trial that ends itself at a signal to end, and says what it will."""
+
+
+@pytest.mark.parametrize("status", [1, 143])
+@pytest.mark.parametrize("supervisor", [False, True])
+def test_slurm_tells_all_processes_of_a_job_at_once(site: Site, status: int, supervisor: bool) -> None:
+    mark = site.folder / "mark"
+    folder = site.send(site.spec([{"mark": str(mark), "status": status}], script=HEARS))
+    with site.running(folder) as process:
+        wait_for(mark.exists, process)
+        wait_for(lambda: " " in mark.read_text(), process)
+        # Whichever of them gets it first.
+        os.kill(int(mark.read_text().split()[supervisor]), signal.SIGTERM)
+        time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        log, _ = process.communicate(timeout=20)
+    assert job.results(folder) == {}, log
+    ended = job.ended(folder)
+    assert process.returncode == 130 and ended is not None and ended.stopped and ended.trouble is None, log
+
+
 def is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
