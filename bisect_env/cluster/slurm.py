@@ -83,6 +83,11 @@ class Slurm:
         """As many as there are jobs: none of them is to be idle."""
         return self.settings.jobs
 
+    @property
+    def sets_aside(self) -> bool:
+        """Always: each job has nodes of its own."""
+        return True
+
     def available(self, cell: Cell, selection: str | None) -> Available:
         """As many as a job asks for; which they are is known by the first record."""
         gpus = asking.gpus_of(self.settings, cell)

@@ -47,7 +47,7 @@ WITHOUT_IMPORT = (Reason.IMPORT, Reason.VARIANT)
 """The environment stands. Whoever sends trials for it knows, and wants to see what they come to."""
 
 CUT_OFF = 0.5
-"""Seconds in which this process, too, is told to end: Slurm tells all of a job's, and a trial may have ended by that."""
+"""Seconds in which this process is told to end as well: Slurm tells all of a job's, and a trial may end by that."""
 
 
 class _Failed(Exception):

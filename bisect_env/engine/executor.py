@@ -117,6 +117,10 @@ class Executor(Protocol):
     def batches(self) -> int:
         """Batches that a bisection asks for at a time, where the user does not say how many."""
 
+    @property
+    def sets_aside(self) -> bool:
+        """Whether a trial that was given up ends its own cell alone: others may be luckier, on other hosts."""
+
     def available(self, cell: Cell, selection: str | None) -> Available:
         """What GPUs a trial of the cell can get: none where its condition says ``device: cpu``.
 

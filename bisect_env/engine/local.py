@@ -138,6 +138,11 @@ class Local:
         """One: more of them take more trials."""
         return 1
 
+    @property
+    def sets_aside(self) -> bool:
+        """False: what this host cannot do for one cell it cannot do for the others."""
+        return False
+
     def available(self, cell: Cell, selection: str | None) -> Available:
         """The GPUs that this process may use, of those selected."""
         devices = () if cell.condition.device == "cpu" else gpu.devices(selection)

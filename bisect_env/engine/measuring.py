@@ -9,6 +9,7 @@ from bisect_env.engine.attempt import Attempt, Prepared
 from bisect_env.engine.executor import Slots
 from bisect_env.engine.plan import COUNTED, Chooser, Slot, silence_limit
 from bisect_env.engine.progress import Reporter
+from bisect_env.engine.setting_aside import SetAside
 from bisect_env.engine.state import CellState, measured_alike
 from bisect_env.engine.trialing import BESIDE_OTHERS, Bench
 from bisect_env.environments.records import Environment
@@ -21,7 +22,7 @@ from bisect_env.verdicts.looks import Design, finished
 from bisect_env.verdicts.records import Verdict
 
 RETRIES = 3
-"""Attempts at one trial before its infrastructure failure ends the run."""
+"""Attempts at one trial before its infrastructure failure sets its cell aside, or ends the run."""
 ENDED = (Outcome.CLEAN, Outcome.FAILED, Outcome.WRONG, Outcome.OOM)
 
 
@@ -78,6 +79,8 @@ class Measuring:
         self._due = [state for state in states if self._finished(state) and wants_profile(state)]
         """Finished cells whose trial under the profiler comes next."""
         executor = bench.settings.executor
+        self.set_aside = SetAside(executor.sets_aside and not alike)
+        """Cells of which a trial was given up."""
         self._caches: dict[str, Prepared] = {
             state.cell.key: prepared
             for state in states
@@ -91,8 +94,8 @@ class Measuring:
         """Run all trials.
 
         Raises:
-            InfrastructureError: a trial failed for a reason that is not the cell's, again and again; or cells that are
-                to be measured alike cannot be any more.
+            InfrastructureError: a trial failed for a reason that is not the cell's, again and again, and its cell is
+                not just set aside; or cells that are to be measured alike cannot be any more.
             KeyboardInterrupt, LeaseStopped: the run was stopped. In every case nothing runs any more, and what had
                 ended is in the store and in the states.
         """
@@ -127,8 +130,11 @@ class Measuring:
         return [
             state.cell
             for state in self._states
-            if self._caches.get(state.cell.key) in under_way or state.cell.key in self._not_to_be_had
+            if self._caches.get(state.cell.key) in under_way or self._ended_early(state)
         ]
+
+    def _ended_early(self, state: CellState) -> bool:
+        return state.cell.key in self._not_to_be_had or state.cell.key in self.set_aside
 
     def _begin(self, slot: Slot) -> None:
         state = self._by_key[slot.cell.key]
@@ -185,6 +191,9 @@ class Measuring:
                 f" else than its trials are of, {state.hardware} (--fresh measures it anew, on what there is)"
             )
             return
+        if state.cell.key in self.set_aside:
+            self._reporter.note(f"{state.cell.id}: set aside, and the others go on: a trial was given up")
+            return
         if not self._finished(state):
             return
         if self._wants_profile(state):
@@ -225,12 +234,10 @@ class Measuring:
             return crowded
         if record.outcome is Outcome.INFRA:
             if record.aborted or running.attempt == RETRIES:
-                raise InfrastructureError(
-                    f"{running.slot.cell.id}: a trial failed for a reason that says nothing about the cell: "
-                    f"{record.message}\n  What was measured so far is kept: the same command goes on from there."
-                )
+                self.set_aside.given_up(running.slot.cell, record)
             running.attempt += 1
-            return True
+            return running.slot.cell.key not in self.set_aside
+        self.set_aside.measured()
         if record.undecided:
             running.only_repeat = record.resets
         return running.warming or record.undecided

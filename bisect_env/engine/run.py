@@ -58,7 +58,8 @@ class Engine:
         What came of it, also of a run that was ended early, is in :meth:`results`.
 
         Raises:
-            InfrastructureError: the disk is too small, or the machine failed several times in a row.
+            InfrastructureError: the disk is too small, the machine failed several times in a row, or trials of some
+                cells were given up while the others were measured.
             KeyboardInterrupt: after every child has been ended; what was measured is in the store.
         """
         self.sweep()
@@ -179,8 +180,10 @@ class Engine:
         if planned:
             self.reporter.phase("trials", planned)
         able = [state for state in self.states if state.unavailable is None and state.environment is not None]
-        Measuring(bench, self.design, able, self.reporter, self._verdict, self._wants_profile).run()
-        self._time_rounds(bench, able)
+        measuring = Measuring(bench, self.design, able, self.reporter, self._verdict, self._wants_profile)
+        measuring.run()
+        self._time_rounds(bench, [state for state in able if state.cell.key not in measuring.set_aside])
+        measuring.set_aside.told()
 
     def _time_rounds(self, bench: Bench, able: Sequence[CellState]) -> None:
         """Throughput, in rounds that have the machine to themselves."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -179,6 +180,36 @@ def test_what_ended_before_an_exception_is_kept(three: World) -> None:
     kept = {row[0] for row in rows}
     assert kept <= {row[0] for row in three.trials(counted=False)}
     assert len(set(placed(three.trials()))) == len(three.trials())
+
+
+@dataclass(frozen=True)
+class Elsewhere(Scrambled):
+    """On many hosts, where nothing of some cells ever comes to a result."""
+
+    cells: tuple[str, ...] = ()
+
+    @property
+    def sets_aside(self) -> bool:
+        return True
+
+    def loses(self, attempt: Attempt) -> bool:
+        return attempt.slot.cell.id.startswith(self.cells)
+
+
+def test_a_cell_whose_trials_are_given_up_is_set_aside_and_the_others_are_measured(three: World) -> None:
+    with pytest.raises(InfrastructureError, match=r"set aside, .*\n  torch-2.11.0.*its node failed\n  .*same command"):
+        measured(three, executor=Elsewhere(seed=1, cells=("torch-2.11.0",)))
+    keys = Counter(key for _, key, *_ in three.trials())
+    assert list(keys.values()) == [10, 10], "two cells have all of their trials"
+    results, _ = measured(three)
+    assert [result.verdict.headline.value for result in results][::2] == ["RACE", "FULL"]
+    assert len(set(placed(three.trials()))) == len(three.trials()) == 30
+
+
+def test_where_nothing_comes_to_a_result_the_run_ends(three: World) -> None:
+    with pytest.raises(InfrastructureError, match=r"its node failed\n  2 cells before it came to nothing, too"):
+        measured(three, executor=Elsewhere(seed=1, cells=("torch",)))
+    assert not three.trials() and not three.processes()
 
 
 def test_the_stop_event_ends_all_that_runs(three: World) -> None:
