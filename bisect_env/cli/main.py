@@ -10,6 +10,7 @@ import click
 
 from bisect_env import __version__
 from bisect_env.cli.common import complain, to_nowhere
+from bisect_env.cli.interrupts import leaving, raising
 from bisect_env.errors import BisectEnvError, ExitCode
 from bisect_env.matrix.urls import without_credentials
 
@@ -66,7 +67,11 @@ class LazyGroup(click.Group):
         """The command, imported now."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
+        leaving()
+        try:
+            command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
+        finally:
+            raising()
         return command
 
 
@@ -89,7 +94,7 @@ def main(args: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     try:
         code = cli.main(args=args, prog_name="bisect-env", standalone_mode=False)
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         code = ExitCode.INTERRUPTED
     except click.ClickException as error:
         error.show()
