@@ -90,14 +90,20 @@ class Flight:
         """
         self.clean()
         self._sender.send(more)
-        if self.watch.look():
+        if self.look():
             self._sender.queue_answered()
-            doomed = self.watch.doomed()
-            if doomed:
-                self._cluster.cancel_jobs(doomed)
         found = self.read()
         self.progress()
         return found
+
+    def look(self) -> bool:
+        """Ask the queue, if it is time for it, and cancel jobs that will not be started; whether it answered."""
+        if not self.watch.look():
+            return False
+        if doomed := self.watch.doomed():
+            with suppress(Refused):  # They are as doomed at the next look.
+                self._cluster.cancel_jobs(doomed)
+        return True
 
     # From jobs to results
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from bisect_env.cluster import pending
+from bisect_env.cluster import job, pending
 from bisect_env.cluster.asking import placed
 from bisect_env.cluster.flight import QUICK, SLOW, SLOWER, Flight
 from bisect_env.cluster.job import ItemResult
@@ -45,18 +45,36 @@ def take_in(
     """
     flights = [Flight(settings, Cluster(settings, left.folder), left, tell) for left in pending.left(root)]
     stored = 0
-    for flight in flights:
-        tell(f"an earlier command was interrupted: {flight.described()} of it are taken in before anything is started")
-        try:
+    try:
+        for flight in flights:
+            tell(
+                f"an earlier command was interrupted: {flight.described()} of it are taken in before anything is "
+                "started (Ctrl-C ends the wait)"
+            )
             stored += _drained(flight, store, stop)
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt) and leave(flight.described()):
+    except BaseException as error:
+        missing = [flight for flight in flights if flight.watch.jobs]
+        described = "; ".join(flight.described() for flight in missing)
+        if isinstance(error, KeyboardInterrupt) and missing and leave(described):
+            for flight in missing:
                 tell(flight.left_running())
-            else:
-                flight.cancel()
-                flight.clean()
-            raise
+        else:
+            for flight in missing:
+                _cancelled(flight, store)
+        raise
     return stored
+
+
+def _cancelled(flight: Flight, store: Store) -> None:
+    """What its jobs had come to by then is stored, and nothing else of them is wanted."""
+    jobs = flight.watch.jobs
+    flight.cancel()
+    over = {each.key for each in jobs} - {each.key for each in flight.watch.jobs}
+    for each in jobs:
+        if each.key in over:
+            for result in job.results(each.folder).values():
+                _stored(store, result, each.key)
+    flight.clean()
 
 
 def _drained(flight: Flight, store: Store, stop: threading.Event) -> int:
@@ -65,8 +83,10 @@ def _drained(flight: Flight, store: Store, stop: threading.Event) -> int:
     while flight.watch.jobs:
         for over in flight.watch.over():
             stored += sum(_stored(store, result, over.job.key) for result in over.results)
+            if over.why:
+                flight.tell(f"a job was lost: {over.why}")
             flight.forget(over.job)
-        flight.watch.look()
+        flight.look()
         flight.progress()
         if flight.watch.jobs and stop.wait(pause):
             raise Stopped
@@ -74,9 +94,9 @@ def _drained(flight: Flight, store: Store, stop: threading.Event) -> int:
     return stored
 
 
-def _stored(store: Store, result: ItemResult, job: str) -> bool:
+def _stored(store: Store, result: ItemResult, of: str) -> bool:
     """Store a record, unless it is there, or another one in its place was counted meanwhile."""
-    sample, record = placed(result.sample, job), result.sample.record
+    sample, record = placed(result.sample, of), result.sample.record
     if store.trial(record.id) is not None:
         return False
     in_place = (s for s in store.trials_of_cell(result.cell_key) if _place(s) == _place(sample))

@@ -1,4 +1,4 @@
-"""Cells of which a trial was given up: set aside, so that the others are measured, until nothing is measured any more."""
+"""Cells of which a trial was given up: set aside, so that the others are measured, until nothing comes to a result."""
 
 from __future__ import annotations
 

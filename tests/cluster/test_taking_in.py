@@ -52,9 +52,14 @@ def left(tmp_path: Path, slurm: Pretended) -> Pending:
 
 @pytest.fixture
 def take(tmp_path: Path, store: Store) -> Callable[..., int]:
-    def call(stop: threading.Event | None = None, leave: bool = False, said: list[str] | None = None) -> int:
+    def call(
+        stop: threading.Event | None = None,
+        leave: bool = False,
+        said: list[str] | None = None,
+        settings: SlurmSettings = SlurmSettings(),  # noqa: B008 - frozen
+    ) -> int:
         tell = [].append if said is None else said.append
-        return take_in(SlurmSettings(), tmp_path, store, tell, stop or threading.Event(), lambda _: leave)
+        return take_in(settings, tmp_path, store, tell, stop or threading.Event(), lambda _: leave)
 
     return call
 
@@ -161,6 +166,63 @@ def test_interrupted_again(left: Pending, slurm: Pretended, take: Callable[..., 
     assert set(slurm.jobs().values()) == ({"RUNNING"} if leave else {"CANCELLED"})
     assert bool(pending.left(left.folder.parent.parent)) is leave
     assert any("scancel 7" in text for text in said) is leave
+
+
+def test_cancelled_at_last_what_had_ended_is_stored(left: Pending, take: Callable[..., int], store: Store) -> None:
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(Stopped):
+        take(stop)
+    assert stored(store) == ["trial-u0"]
+    assert not left.folder.exists()
+
+
+@pytest.mark.parametrize("leave", [True, False])
+def test_interrupted_with_jobs_of_several_commands(
+    left: Pending, tmp_path: Path, slurm: Pretended, take: Callable[..., int], store: Store, leave: bool
+) -> None:
+    other = pending.new(tmp_path)
+    other.add(Array("ffffffff", (0,)))
+    other.numbered("ffffffff", "8")
+    (other.folder / "ffffffff-0").mkdir()
+    (slurm.home / "jobs" / "8_0").write_text("bisect-env-ffffffff|RUNNING|node1|None")
+    job.write_result(result_of("u1", block=1), other.folder / "ffffffff-0")
+    stop, said = threading.Event(), list[str]()
+    stop.set()
+    with pytest.raises(Stopped):
+        take(stop, leave, said)
+    assert set(slurm.jobs().values()) == ({"RUNNING"} if leave else {"CANCELLED"})
+    assert len(pending.left(tmp_path)) == (2 if leave else 0)
+    if leave:
+        assert any("scancel 7" in text for text in said) and any("scancel 8" in text for text in said)
+    else:
+        assert sorted(stored(store)) == ["trial-u0", "trial-u1"]
+
+
+def test_jobs_that_never_start_are_given_up(left: Pending, slurm: Pretended, take: Callable[..., int]) -> None:
+    ends(left, 0)
+    slurm.becomes("7_1", "PENDING", reason="PartitionDown")
+    said = list[str]()
+    impatient = SlurmSettings().model_copy(update={"patience": 0})
+    timer = threading.Timer(10, (stop := threading.Event()).set)
+    timer.start()
+    assert take(stop, said=said, settings=impatient) == 1
+    timer.cancel()
+    assert slurm.jobs()["7_1"] == "CANCELLED" and not left.folder.exists()
+    assert any("was not started within" in text and "PartitionDown" in text for text in said)
+
+
+def test_scancel_that_does_not_answer_is_asked_again(left: Pending, slurm: Pretended, take: Callable[..., int]) -> None:
+    ends(left, 0)
+    slurm.becomes("7_1", "PENDING", reason="PartitionDown")
+    scancel = slurm.home / "bin" / "scancel"
+    works = scancel.read_text()
+    scancel.write_text("#!/bin/sh\necho 'Unable to contact slurm controller' >&2; exit 1\n")
+    timer = threading.Timer(0.7, lambda: scancel.write_text(works))
+    timer.start()
+    assert take(settings=SlurmSettings().model_copy(update={"patience": 0})) == 1
+    timer.join()
+    assert slurm.jobs()["7_1"] == "CANCELLED"
 
 
 def test_a_note_that_cannot_be_read_is_named(left: Pending, take: Callable[..., int]) -> None:
