@@ -175,7 +175,7 @@ class Flight:
             if not any(self._items.state(unit) in OPEN for unit in units):
                 self.watch.forget(key)
                 del self._lost[key]
-        if over and not self.watch.jobs:
+        if not self.watch.jobs:
             with suppress(OSError):
                 self._pending.folder.rmdir()  # Unless something of a lost job lies there.
 

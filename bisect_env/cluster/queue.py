@@ -42,6 +42,16 @@ NEVER = {
 }
 """Reasons of a waiting job that no waiting changes, in plain words."""
 
+_ELSEWHERE = "until that changes; Ctrl-C, and the same command with another --partition, goes on there"
+STUCK = (
+    ("PartitionDown", f"nothing of it starts (`sinfo -s` shows what is up) {_ELSEWHERE}"),
+    ("PartitionInactive", f"nothing of it starts (`sinfo -s` shows what is up) {_ELSEWHERE}"),
+    ("Nodes required for job are DOWN", f"nothing of it starts (`sinfo -R` says why) {_ELSEWHERE}"),
+    ("ReqNodeNotAvail", f"nothing of it starts (`sinfo -R` says why) {_ELSEWHERE}"),
+    ("JobHeld", "nothing of it starts until `scontrol release JOB` by whoever held it; `squeue --me` has the numbers"),
+)
+"""Reasons of a waiting job that somebody has to change, by how they begin, and what to do."""
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -110,6 +120,9 @@ def told(seen: Iterable[Seen], waiting: int, what: str = "trial") -> str:
     if queued:
         reasons = sorted({job.reason for job in queued if job.reason})
         parts.append(f"{counted(len(queued), 'job')} in the queue" + (f" ({', '.join(reasons)})" if reasons else ""))
+    stuck = next((what for start, what in STUCK if queued and all(job.reason.startswith(start) for job in queued)), "")
+    if stuck:
+        parts[-1] += f": {stuck}"
     if waiting:
         parts.append(f"{counted(waiting, what)} waiting")
     return ", ".join(parts)

@@ -35,8 +35,14 @@ NO_NODE = (
     "Memory required by task is not available",
 )
 """No node of the partition, apart from those that are excluded, has what the job asks for."""
+EXTRA = "extra"
 _KEYS = (
     ("invalid partition", "partition", "a partition that `sinfo` lists"),
+    (
+        "Required partition not available",
+        "partition",
+        "a partition that takes jobs now (`sinfo -s`), or the same command when it does again",
+    ),
     ("Invalid account", "account", "an account that you have in that partition: `sacctmgr show assoc user=$USER`"),
     ("Invalid qos", "qos", "a QOS of that account: `sacctmgr show assoc user=$USER format=account,partition,qos`"),
     ("Invalid feature", "constraint", "features that nodes have: `sinfo -o '%P %f'`"),
@@ -45,8 +51,8 @@ _KEYS = (
     ("time limit specification", "time", "minutes within the partition's limit: `sinfo -o '%P %l'`"),
     ("Invalid memory", "memory", "memory that a node has: `sinfo -o '%P %m'` (in MB)"),
     ("User's group not permitted", "partition", "a partition that you may use: `sinfo`"),
-    ("unrecognized option", "extra", "long names of sbatch's own parameters: `sbatch --help`"),
-    ("Invalid argument", "extra", "values that sbatch understands: `man sbatch`"),
+    ("unrecognized option", EXTRA, "long names of sbatch's own parameters: `sbatch --help`"),
+    ("Invalid argument", EXTRA, "values that sbatch understands: `man sbatch`"),
 )
 
 
@@ -85,15 +91,26 @@ def refusal(text: str, settings: SlurmSettings, partition: str | None) -> Infras
     said = " ".join(text.replace("sbatch: error:", "").replace("Batch job submission failed:", "").split())
     for words, key, wanted in _KEYS:
         if words.lower() in text.lower():
-            value = partition if key == "partition" else getattr(settings, key)
-            told = f"{key} is not set" if value in (None, ()) else f"{key} is {value!r}"
+            value = _value(settings, key, partition)
+            told = f"{key} is {value!r}" if value else f"{key} is not set"
             return InfrastructureError(f"Slurm refuses the job: {said} ({told})\n  wanted: {wanted}")
     if no_node(text):
         return InfrastructureError(
             f"Slurm has no node for a job of {described(settings, partition)}: {said}\n  wanted: less of `gpus`, "
             "`cpus` or `memory`, another `constraint` or partition; `sinfo -o '%P %D %c %m %G %f'` shows what there is"
         )
-    return InfrastructureError(f"Slurm refuses the job: {said or 'sbatch failed without a word'}")
+    return InfrastructureError(
+        f"Slurm refuses the job: {said or 'sbatch failed without a word'}\n  wanted: another value of the setting that "
+        "it names, under `executor: slurm:` or by `--slurm KEY=VALUE`; `man sbatch` has them all"
+    )
+
+
+def _value(settings: SlurmSettings, key: str, partition: str | None) -> str:
+    """Of a key, as a user would write it."""
+    if key == EXTRA:
+        return ", ".join(name if value is None else f"{name}={value}" for name, value in settings.extra)
+    value = partition if key == "partition" else getattr(settings, key)
+    return "" if value is None else str(value)
 
 
 def described(settings: SlurmSettings, partition: str | None) -> str:

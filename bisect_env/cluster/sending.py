@@ -156,6 +156,7 @@ class Sender:
         for index in indices:
             self._items.returned(f"{token}-{index}")
             shutil.rmtree(self._pending.folder / f"{token}-{index}", ignore_errors=True)
+        (self._pending.folder / f"{token}.sh").unlink(missing_ok=True)
 
     def queue_answered(self) -> None:
         """An array that is not in the queue now has never arrived."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from bisect_env.cluster import asking, pending
+from bisect_env.cluster import asking, pending, submitting
 from bisect_env.cluster.flight import QUICK, SLOW, SLOWER, Finished, Flight
 from bisect_env.cluster.job import Wanted as WantedOfJob
 from bisect_env.cluster.settings import SlurmSettings
@@ -100,6 +100,7 @@ class Slurm:
             BadInput: this host has no Slurm, or there is no submitit.
         """
         if self._flight is None:
+            submitting.check()  # Before anything is written.
             found = pending.new(root)
             self._flight = Flight(self.settings, Cluster(self.settings, found.folder), found, tell)
         self._flight.tell = lambda text: tell(f"{SAY}{text}")
@@ -150,8 +151,8 @@ class Slurm:
             return ready
         if self.settings.node_folder is None:
             disk.refuse_if_full(settings.root, [lock for lock, _, _ in missing.values()])
-        reporter.phase("build", len(missing))
         flight = self.flight(settings.root, reporter.note)
+        reporter.phase("build", len(missing))
         units: dict[str, str] = {}
         for address, (lock, request, label) in missing.items():
             reporter.building(label, lock)

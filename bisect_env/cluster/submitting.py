@@ -43,6 +43,26 @@ class Refused(Exception):
     """A command of Slurm's failed; its text is what it wrote."""
 
 
+def check() -> None:
+    """Whether this host can send jobs at all.
+
+    Raises:
+        BadInput: it has no Slurm, or there is no submitit.
+    """
+    missing = [name for name in COMMANDS if shutil.which(name) is None]
+    if missing:
+        wanted = "a host from which jobs are submitted (a login node), or --executor local"
+        raise BadInput("executor", "slurm", f"{' and '.join(missing)} cannot be found on PATH", wanted)
+    try:
+        import submitit  # noqa: F401 - only whether it is there
+    except ImportError:
+        wanted = "pip install 'bisect-env[slurm]'"
+        raise BadInput("executor", "slurm", "submitit is not installed", wanted) from None
+    if shutil.which("srun") is None:
+        wanted = "the whole of Slurm's client commands"
+        raise BadInput("executor", "slurm", "srun cannot be found on PATH", wanted)
+
+
 @dataclass(frozen=True)
 class Ask:
     """What the jobs of an array ask for alike."""
@@ -65,18 +85,9 @@ class Cluster:
     """
 
     def __init__(self, settings: SlurmSettings, folder: Path) -> None:
-        missing = [name for name in COMMANDS if shutil.which(name) is None]
-        if missing:
-            wanted = "a host from which jobs are submitted (a login node), or --executor local"
-            raise BadInput("executor", "slurm", f"{' and '.join(missing)} cannot be found on PATH", wanted)
-        try:
-            import submitit
-        except ImportError:
-            wanted = "pip install 'bisect-env[slurm]'"
-            raise BadInput("executor", "slurm", "submitit is not installed", wanted) from None
-        if shutil.which("srun") is None:
-            wanted = "the whole of Slurm's client commands"
-            raise BadInput("executor", "slurm", "srun cannot be found on PATH", wanted)
+        check()
+        import submitit
+
         self._settings, self._folder = settings, folder
         self._submitit = submitit
 

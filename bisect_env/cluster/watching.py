@@ -153,7 +153,8 @@ class Watch:
 
     def _doom(self, each: Job, seen: Seen, clock: float) -> str:
         if seen.reason in NEVER and clock - each.since >= CERTAIN:
-            return f"Slurm would never start the job: {NEVER[seen.reason]} ({seen.reason})"
+            shows = "`sinfo -o '%P %D %c %m %G %f %l'` shows what there is"
+            return f"Slurm would never start the job: {NEVER[seen.reason]} ({seen.reason}); {shows}"
         if clock - each.since > self._patience:
             reason = f", the last reason was {seen.reason}" if seen.reason else ""
             return f"the job was not started within {self._patience / 60:.0f} minutes (`patience`{reason})"

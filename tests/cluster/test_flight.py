@@ -79,7 +79,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scene
     for name in ("SETTLE", "SOON", "LATE", "CERTAIN"):
         monkeypatch.setattr(watching, name, 0.0)
 
-    def scene(**values: str) -> Scene:
+    def scene(**values: object) -> Scene:
         settings = slurm_settings(values)
         left = pending.new(tmp_path)
         said: list[str] = []
@@ -340,18 +340,21 @@ def test_an_environment_that_cannot_be_built_is_an_answer(make: Callable[..., Sc
         ("sbatch: error: Invalid account or account/partition combination specified", "sacctmgr show assoc"),
         ("sbatch: error: Batch job submission failed: Requested node configuration is not available", "no node"),
         ("sbatch: error: Batch job submission failed: Invalid generic resource (gres) specification", "0 for none"),
-        ("sbatch: error: something new", "something new"),
+        ("sbatch: error: something new", "man sbatch"),
+        ("Batch job submission failed: Required partition not available (inactive or drain)", "sinfo -s"),
+        ("sbatch: unrecognized option '--no-such=1'", "extra is 'hold, no-such=1'"),
     ],
 )
 def test_refusals_are_told_with_what_to_do(make: Callable[..., Scene], said: str, words: str) -> None:
-    scene = make()
+    scene = make(extra={"hold": True, "no-such": "1"})
     scene.slurm.says("refusal", said)
     scene.add()
     with pytest.raises(InfrastructureError) as raised:
         scene.step()
-    assert words in str(raised.value)
+    assert words in str(raised.value) and "wanted:" in str(raised.value)
     assert said.rpartition(": ")[2] in str(raised.value)
-    assert not pending.left(scene.folder.parent.parent)
+    scene.flight.clean()
+    assert not pending.left(scene.folder.parent.parent) and not scene.folder.exists()
 
 
 def test_a_job_is_given_this_python_and_this_environment(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,3 +45,18 @@ def test_progress_names_jobs_nodes_and_what_waits() -> None:
     seen = [Seen(f"1_{at}", "n", "RUNNING", f"node{at % 3}") for at in range(12)]
     assert told(seen, 40) == "12 jobs running on 3 nodes, 40 trials waiting"
     assert told([Seen("1", "n", "PENDING", "", "Priority")], 0) == "1 job in the queue (Priority)"
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("PartitionDown", "another --partition"),
+        ("ReqNodeNotAvail, UnavailableNodes:node1", "sinfo -R"),
+        ("Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions", "sinfo -R"),
+        ("JobHeldUser", "scontrol release"),
+    ],
+)
+def test_what_waiting_alone_does_not_change_is_told_with_what_to_do(reason: str, words: str) -> None:
+    stuck = Seen("1", "n", "PENDING", "", reason)
+    assert words in told([stuck], 3) and told([stuck], 3).endswith(", 3 trials waiting")
+    assert words not in told([stuck, Seen("2", "n", "PENDING", "", "Priority")], 3), "others go on"

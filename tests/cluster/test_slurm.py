@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from bisect_env.engine.settings import Settings
 from bisect_env.engine.trialing import Bench
 from bisect_env.environments.records import Environment, Reason, Unavailable
 from bisect_env.environments.uv import Uv
-from bisect_env.errors import InfrastructureError
+from bisect_env.errors import BadInput, InfrastructureError
 from bisect_env.matrix.cells import Cell, Condition, Limits, Matrix, ReproducerChoice
 from bisect_env.store.database import Store
 from bisect_env.store.trials import StoredTrial
@@ -139,6 +140,26 @@ def test_builds(tmp_path: Path, pretended: Pretended, bench: Bench, what: str) -
             assert result == (standing if what == "stands" else failed)
     assert (executor.find(LOCK, bench.settings) is not None) is (what == "stands")
     assert not pending.left(tmp_path)
+
+
+@pytest.mark.parametrize(("lacking", "words"), [("sbatch", "sbatch cannot be found"), ("srun", "srun cannot be found")])
+def test_a_host_without_slurm_says_so_and_has_no_folder_of_jobs(
+    tmp_path: Path, pretended: Pretended, lacking: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(pretended.home / "bin"))
+    (pretended.home / "bin" / lacking).unlink()
+    with pytest.raises(BadInput, match=words):
+        Slurm(slurm_settings({})).flight(tmp_path, lambda _: None)
+    assert not (tmp_path / "cluster").exists()
+
+
+def test_an_installation_without_submitit_says_what_to_install(
+    tmp_path: Path, pretended: Pretended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "submitit", None)
+    with pytest.raises(BadInput, match=r"pip install 'bisect-env\[slurm\]'"):
+        Slurm(slurm_settings({})).flight(tmp_path, lambda _: None)
+    assert not (tmp_path / "cluster").exists()
 
 
 @pytest.mark.parametrize("leave", [True, False])
