@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from bisect_env.inspection.platforms import Conditions
+from bisect_env.inspection.walking import Following, Walker
+
 
 class Bound(StrEnum):
     """What a name is bound by."""
@@ -39,7 +42,8 @@ class Binding:
     attribute: str = ""
     """Of ``from module import attribute``."""
     weak: bool = False
-    """A stand-in, used when there is no other: in an ``except``, under TYPE_CHECKING, an overload, None."""
+    """A stand-in, used when there is no other: in an ``except``, under TYPE_CHECKING, in a branch for another platform,
+    an overload, None."""
     annotation: ast.expr | None = None
     wraps: bool = False
     """``f = wrap(f)``, where f was defined before: what is wrapped counts more, as with a decorator."""
@@ -51,9 +55,11 @@ class Table:
 
     names: Mapping[str, tuple[Binding, ...]]
     stars: tuple[str, ...] = ()
-    """Absolute names of the modules of ``from module import *``."""
+    """Absolute names of the modules of ``from module import *``, the stand-ins last."""
     outer: frozenset[str] = field(default_factory=frozenset)
     """Declared ``global`` or ``nonlocal``: bound elsewhere."""
+    conditions: Conditions = field(default_factory=Conditions)
+    """What the platform decides of its conditions."""
 
     def winners(self, name: str) -> tuple[Binding, ...]:
         """The bindings that count: the real ones, the last first; the stand-ins where there is nothing else."""
@@ -120,7 +126,8 @@ def table_of(
     for statement in body:
         collector.visit(statement)
     names = {name: tuple(bindings) for name, bindings in collector.names.items()}
-    return Table(names, tuple(dict.fromkeys(collector.stars)), frozenset(collector.outer))
+    stars = tuple(dict.fromkeys((*collector.stars, *collector.weak_stars)))
+    return Table(names, stars, frozenset(collector.outer), collector.conditions)
 
 
 def _typing_only(test: ast.expr) -> bool:
@@ -130,15 +137,17 @@ def _typing_only(test: ast.expr) -> bool:
 _DEFINED = {Bound.FUNCTION, Bound.CLASS, Bound.IMPORT}
 
 
-class _Collector(ast.NodeVisitor):
+class _Collector(Walker):
     """Walks a body, not the bodies of what is defined in it."""
 
     def __init__(self, module: str, package: bool) -> None:
         self.module, self.package = module, package
         self.names: dict[str, list[Binding]] = {}
         self.stars: list[str] = []
+        self.weak_stars: list[str] = []
         self.outer: set[str] = set()
         self.weak = False
+        self.conditions = Conditions()
 
     def add(
         self,
@@ -161,7 +170,7 @@ class _Collector(ast.NodeVisitor):
             return  # the getter of that name stands before it
         self.add(node.name, Bound.FUNCTION, node, weak=has_decorator(node, "overload"))
 
-    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
+    visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self.add(node.name, Bound.CLASS, node)
@@ -172,56 +181,63 @@ class _Collector(ast.NodeVisitor):
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
             name = alias.asname or alias.name.partition(".")[0]
-            self.add(name, Bound.IMPORT, node, module=alias.name if alias.asname else name)
+            module = alias.name if alias.asname else name
+            self.add(name, Bound.IMPORT, node, module=module)
+            self.conditions.imported(name, module)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         source = absolute(self.module, self.package, node.module, node.level)
         if not source:
             return
         for alias in node.names:
-            if alias.name == "*":
-                self.stars.append(source)
+            name = alias.asname or alias.name
+            if name == "*":
+                (self.weak_stars if self.weak else self.stars).append(source)
             else:
-                self.add(alias.asname or alias.name, Bound.IMPORT, node, module=source, attribute=alias.name)
+                self.add(name, Bound.IMPORT, node, module=source, attribute=alias.name)
+                self.conditions.imported(name, f"{source}.{alias.name}")
 
-    def visit_Assign(self, node: ast.Assign) -> None:
+    def visit_Assign(self, node: ast.Assign) -> Following:
         for target in node.targets:
             self._target(target, node.value)
-        self.visit(node.value)
+        return (node.value,)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Following:
         if isinstance(node.target, ast.Name):
             value: ast.AST = node.value or node
             bound = Bound.VALUE if node.value else Bound.OTHER
             self.add(node.target.id, bound, value, weak=_empty(node.value), annotation=node.annotation)
-        if node.value:
-            self.visit(node.value)
+        return (node.value,) if node.value else ()
 
-    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> Following:
         self._target(node.target, node.value)
-        self.visit(node.value)
+        return (node.value,)
 
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Store):
             self.add(node.id, Bound.OTHER, node)
 
-    def visit_MatchAs(self, node: ast.MatchAs) -> None:
+    def visit_MatchAs(self, node: ast.MatchAs) -> Following:
         if node.name:
             self.add(node.name, Bound.OTHER, node)
-        self.generic_visit(node)
+        return ast.iter_child_nodes(node)
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        self.visit(node.value)  # the name was bound before
+    def visit_AugAssign(self, node: ast.AugAssign) -> Following:
+        return (node.value,)  # the name was bound before
 
     def visit_Global(self, node: ast.Global | ast.Nonlocal) -> None:
         self.outer.update(node.names)
 
-    visit_Nonlocal = visit_Global  # noqa: N815
+    visit_Nonlocal = visit_Global
 
-    def visit_If(self, node: ast.If) -> None:
+    def visit_If(self, node: ast.If) -> Following:
+        taken = self.conditions.decides(node.test)
         self.visit(node.test)
-        self._weakly(node.body, _typing_only(node.test))
-        self._weakly(node.orelse, False)
+        self._weakly(node.body, _typing_only(node.test) or taken is False)
+        if taken:
+            self._weakly(node.orelse, True)
+            return ()
+        return node.orelse
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
         if node.name:
@@ -239,6 +255,7 @@ class _Collector(ast.NodeVisitor):
             defined = any(one.bound in _DEFINED for one in self.names.get(target.id, ()))
             wraps = defined and any(isinstance(one, ast.Name) and one.id == target.id for one in ast.walk(value))
             self.add(target.id, Bound.VALUE, value, weak=_empty(value), wraps=wraps)
+            self.conditions.assigned(target.id, value)
         elif isinstance(target, ast.Tuple | ast.List):
             values = value.elts if isinstance(value, ast.Tuple | ast.List) else []
             starred = any(isinstance(one, ast.Starred) for one in (*target.elts, *values))
@@ -246,7 +263,8 @@ class _Collector(ast.NodeVisitor):
                 for part, of in zip(target.elts, values, strict=True):
                     self._target(part, of)
             else:
-                self.generic_visit(target)
+                for part in target.elts:
+                    self.visit(part)
         elif not isinstance(target, ast.Attribute | ast.Subscript):
             self.visit(target)
 

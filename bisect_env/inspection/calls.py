@@ -11,6 +11,7 @@ from bisect_env.inspection.bindings import last_name
 from bisect_env.inspection.lookup import Lookup
 from bisect_env.inspection.meanings import Class, Function, Instance, Meaning, Outside, Scope, Unknown
 from bisect_env.inspection.records import Unresolved
+from bisect_env.inspection.walking import Following, Walker, written
 
 LONGEST = 80
 """Characters of a called expression that are kept."""
@@ -57,7 +58,7 @@ def calls_of(lookup: Lookup, function: Function) -> Calls:
     return Calls(tuple(walker.edges.values()), tuple(dict.fromkeys(walker.unresolved)))
 
 
-class _Walker(ast.NodeVisitor):
+class _Walker(Walker):
     def __init__(self, lookup: Lookup, function: Function) -> None:
         self.lookup, self.function = lookup, function
         self.scope = lookup.scope_of(function)
@@ -76,10 +77,15 @@ class _Walker(ast.NodeVisitor):
         self._decorators(node)
         self._inside(node, self.scope.inner(self.scope.parsed.table_of(node)))
 
-    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
+    visit_AsyncFunctionDef = visit_FunctionDef
 
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        self._inside(node, self.scope.inner(self.scope.parsed.table_of(node)))
+    def visit_Lambda(self, node: ast.Lambda) -> Following:
+        outer, self.scope = self.scope, self.scope.inner(self.scope.parsed.table_of(node))
+
+        def leave() -> None:
+            self.scope = outer
+
+        return node.body, leave
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self._decorators(node)
@@ -94,7 +100,8 @@ class _Walker(ast.NodeVisitor):
             else:
                 self.visit(part)
 
-    def visit_Call(self, node: ast.Call) -> None:
+    def visit_Call(self, node: ast.Call) -> Following:
+        following: list[ast.AST] = []
         self._follow(self.lookup.expanded(self.lookup.evaluate(node.func, self.scope)), node, node.func)
         for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
             argument = argument.value if isinstance(argument, ast.Starred) else argument
@@ -102,18 +109,18 @@ class _Walker(ast.NodeVisitor):
                 for one in self.lookup.expanded(self.lookup.evaluate(argument, self.scope)):
                     if isinstance(one, Function):
                         self._edge(one, node.lineno, passed=True)
-            self.visit(argument)
+            following.append(argument)
         # The called attribute itself is no property; what it is an attribute of may be one.
-        self.visit(node.func.value if isinstance(node.func, ast.Attribute) else node.func)
+        return (*following, node.func.value if isinstance(node.func, ast.Attribute) else node.func)
 
-    def visit_Attribute(self, node: ast.Attribute) -> None:
+    def visit_Attribute(self, node: ast.Attribute) -> Following:
         for of in self.lookup.evaluate(node.value, self.scope):
             for one in self.lookup.classes.member(of.of, node.attr) if isinstance(of, Instance) else ():
                 if isinstance(one, Function) and _is_property(one.node):
                     self._edge(one, node.lineno)
-        self.visit(node.value)
+        return (node.value,)
 
-    def visit_With(self, node: ast.With | ast.AsyncWith) -> None:
+    def visit_With(self, node: ast.With | ast.AsyncWith) -> Following:
         for item in node.items:
             managers = self.lookup.expanded(self.lookup.evaluate(item.context_expr, self.scope))
             for one in managers:
@@ -121,13 +128,13 @@ class _Walker(ast.NodeVisitor):
                     self._methods(one.of, ("__enter__", "__exit__", "__aenter__", "__aexit__"), node.lineno)
                 elif isinstance(one, Unknown) and not isinstance(item.context_expr, ast.Call):
                     self._miss(node.lineno, item.context_expr, one.why, "with ")
-        self.generic_visit(node)
+        return ast.iter_child_nodes(node)
 
-    visit_AsyncWith = visit_With  # noqa: N815
+    visit_AsyncWith = visit_With
 
-    def _inside(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, scope: Scope) -> None:
+    def _inside(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
         outer, self.scope = self.scope, scope
-        for part in node.body if isinstance(node.body, list) else [node.body]:
+        for part in node.body:
             self.visit(part)
         self.scope = outer
 
@@ -185,7 +192,7 @@ class _Walker(ast.NodeVisitor):
             self.edges[callee] = Edge(callee, line, passed)
 
     def _miss(self, line: int, called: ast.expr, reason: str, before: str = "") -> None:
-        text = before + " ".join(ast.unparse(called).split())
+        text = before + " ".join(written(called).split())
         text = text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
         path = self.scope.parsed.source.path
         self.unresolved.append(Unresolved(self.function.name, path, line, text, reason))

@@ -37,19 +37,28 @@ class Classes:
         """
         if owner not in self._orders:
             self._orders[owner] = (owner,)  # for a class that is its own base
-            chain: list[Meaning] = []
-            for base in owner.node.bases:
-                base = base.value if isinstance(base, ast.Subscript) else base
-                for meaning in self._lookup.expanded(self._lookup.evaluate(base, owner.scope))[:1]:
-                    if isinstance(meaning, Class):
-                        chain.extend(self.order(meaning))
-                    else:
-                        chain.append(meaning if isinstance(meaning, Outside | Unknown) else Unknown(why.RESULT))
+            try:
+                chain = self._above(owner)
+            except RecursionError:
+                del self._orders[owner]  # Of whoever asked from too deep inside; the next one may not.
+                raise
             self._orders[owner] = (
                 owner,
                 *reversed(tuple(dict.fromkeys(one for one in reversed(chain) if one != owner))),
             )
         return self._orders[owner]
+
+    def _above(self, owner: Class) -> list[Meaning]:
+        """The bases of a class and theirs, as a walk comes across them."""
+        chain: list[Meaning] = []
+        for base in owner.node.bases:
+            base = base.value if isinstance(base, ast.Subscript) else base
+            for meaning in self._lookup.expanded(self._lookup.evaluate(base, owner.scope))[:1]:
+                if isinstance(meaning, Class):
+                    chain.extend(self.order(meaning))
+                else:
+                    chain.append(meaning if isinstance(meaning, Outside | Unknown) else Unknown(why.RESULT))
+        return chain
 
     def _member(self, owner: Class, name: str, after: bool) -> tuple[Meaning, ...]:
         for cls in self.order(owner)[1 if after else 0 :]:

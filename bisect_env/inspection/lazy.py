@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 
 from bisect_env.inspection.bindings import Bound, Table, absolute, last_name, own_nodes, table_of
+from bisect_env.inspection.walking import operands
 
 
 def exported(tree: ast.Module) -> tuple[tuple[str, ...] | None, bool]:
@@ -31,7 +32,7 @@ def _literal(value: ast.expr) -> bool:
     if isinstance(value, ast.List | ast.Tuple | ast.Set):
         return all(map(_literal, value.elts))
     if isinstance(value, ast.BinOp):
-        return _literal(value.left) and _literal(value.right)
+        return all(map(_literal, operands(value)))
     return (isinstance(value, ast.Constant) and isinstance(value.value, str)) or _is(value, "__all__")
 
 

@@ -27,8 +27,9 @@ from bisect_env.inspection.meanings import (
     Value,
     unique,
 )
-from bisect_env.inspection.parsed import Parsed, parsed
+from bisect_env.inspection.parsed import UNREADABLE, Parsed, parsed
 from bisect_env.inspection.records import Held, Sources
+from bisect_env.inspection.walking import operands
 
 STANDARD = sys.stdlib_module_names | {"typing_extensions"}
 """Roots of modules that are neither followed nor missed."""
@@ -53,15 +54,16 @@ class Lookup:
     """
 
     def __init__(self, sources: Sources, dotted: str = "") -> None:
-        """``dotted`` is the name asked for: the standard library is followed only where that is one of it."""
+        """``dotted`` is the name asked for: the standard library is followed only where that is in it."""
         self.sources = sources
-        self._outside = STANDARD - {dotted.partition(".")[0]}
+        self._outside = frozenset() if dotted.partition(".")[0] in STANDARD else STANDARD
         self.hops: dict[tuple[str, str], tuple[str, str]] = {}
         """From a (module, name) to the one that it was imported from."""
         self._held: dict[str, Held] = {}
         self._answers = Answers()
         self.classes = Classes(self, self._answers)
         self._returns = 0
+        self._evaluating = False
 
     def parsed(self, module: str) -> Parsed | None:
         """The module's tree; None without text."""
@@ -148,10 +150,10 @@ class Lookup:
             case ast.Constant(value=str(text)):
                 try:
                     return self.typed(ast.parse(text, mode="eval").body, scope)
-                except SyntaxError:
+                except UNREADABLE:
                     return ()
             case ast.BinOp(op=ast.BitOr()):
-                return unique((*self.typed(annotation.left, scope), *self.typed(annotation.right, scope)))
+                return unique(one for part in operands(annotation) for one in self.typed(part, scope))
             case ast.Subscript(slice=inside) if last_name(annotation.value) in {"Optional", "Union", "Annotated"}:
                 parts = inside.elts if isinstance(inside, ast.Tuple) else [inside]
                 return unique(one for part in parts for one in self.typed(part, scope))
@@ -164,7 +166,18 @@ class Lookup:
                 return ()
 
     def evaluate(self, node: ast.AST, scope: Scope) -> tuple[Meaning, ...]:
-        """What an expression stands for."""
+        """What an expression stands for; unknown for one that is nested too deeply to be followed."""
+        if self._evaluating:
+            return self._evaluate(node, scope)
+        self._evaluating = True
+        try:
+            return self._evaluate(node, scope)
+        except RecursionError:
+            return (Unknown(why.RESULT),)
+        finally:
+            self._evaluating = False
+
+    def _evaluate(self, node: ast.AST, scope: Scope) -> tuple[Meaning, ...]:
         match node:
             case ast.Name():
                 return self._name(node.id, scope)
@@ -178,7 +191,9 @@ class Lookup:
                 of = self.evaluate(node.value, scope)
                 return unique(one if isinstance(one, Class) else Unknown(why.SUBSCRIPT) for one in of)
             case ast.IfExp():
-                return unique((*self.evaluate(node.body, scope), *self.evaluate(node.orelse, scope)))
+                taken = scope.parsed.table.conditions.decides(node.test)
+                parts = [node.body] * (taken is not False) + [node.orelse] * (not taken)
+                return unique(one for part in parts for one in self.evaluate(part, scope))
             case ast.BoolOp():
                 return unique(one for value in node.values for one in self.evaluate(value, scope))
             case ast.NamedExpr() | ast.Await() | ast.Starred():

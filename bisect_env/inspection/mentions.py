@@ -11,6 +11,7 @@ from bisect_env.inspection.lookup import Lookup
 from bisect_env.inspection.meanings import Class, Function, Module, Scope, Value
 from bisect_env.inspection.parsed import Parsed
 from bisect_env.inspection.records import Scope as Shared
+from bisect_env.inspection.walking import Following, Walker
 
 _CHANGES: Mapping[Shared, Collection[str]] = {
     Shared.PROCESS: (
@@ -105,7 +106,7 @@ def _only_reads(node: ast.expr | None, state: State) -> bool:
             return _names(node, state)
 
 
-class _Walker(ast.NodeVisitor):
+class _Walker(Walker):
     def __init__(self, lookup: Lookup, tree: Parsed, state: State, helpers: Mapping[str, bool]) -> None:
         self.lookup, self.tree, self.state, self.helpers = lookup, tree, state, helpers
         self.at_home = tree.name == state.module
@@ -125,13 +126,16 @@ class _Walker(ast.NodeVisitor):
             self.visit(part)
         self.qualname, self.tables, self.body = before
 
-    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
+    visit_AsyncFunctionDef = visit_FunctionDef
 
-    def visit_Lambda(self, node: ast.Lambda) -> None:
+    def visit_Lambda(self, node: ast.Lambda) -> Following:
         before = self.tables
         self.tables = (self.tree.table_of(node), *self.tables)
-        self.visit(node.body)
-        self.tables = before
+
+        def leave() -> None:
+            self.tables = before
+
+        return node.body, leave
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         for outside in (*node.decorator_list, *node.bases):
@@ -146,25 +150,24 @@ class _Walker(ast.NodeVisitor):
         if self._is_it(node):
             self._add(node, not isinstance(node.ctx, ast.Load))
 
-    def visit_Attribute(self, node: ast.Attribute) -> None:
+    def visit_Attribute(self, node: ast.Attribute) -> Following:
         if self._is_it(node) or self._is_it(node.value):
             self._add(node, not isinstance(node.ctx, ast.Load))
-        else:
-            self.visit(node.value)
+            return ()
+        return (node.value,)
 
-    def visit_Subscript(self, node: ast.Subscript) -> None:
+    def visit_Subscript(self, node: ast.Subscript) -> Following:
         by_name = self.at_home and last_name(node.value) == "globals" and _literal(node.slice) == self.state.name
         if by_name or self._is_it(node.value):
             self._add(node, not isinstance(node.ctx, ast.Load))
-            self.visit(node.slice)
-        else:
-            self.generic_visit(node)
+            return (node.slice,)
+        return ast.iter_child_nodes(node)
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        self.visit(node.value)
-        self.visit(node.target)
+    def visit_AugAssign(self, node: ast.AugAssign) -> Following:
+        return node.value, node.target
 
-    def visit_Call(self, node: ast.Call) -> None:
+    def visit_Call(self, node: ast.Call) -> Following:
+        following = []
         called, first = last_name(node), node.args[0] if node.args else None
         rest = node.args[1:]
         if called in self.helpers and self._calls(node.func, called):
@@ -173,7 +176,7 @@ class _Walker(ast.NodeVisitor):
         if method and method.attr in _CHANGES.get(self.state.shared, ()) and self._is_it(method.value):
             self._add(node, True)
         else:
-            self.visit(node.func)
+            following.append(node.func)
         if first is not None:
             named = bool(rest) and _literal(rest[0]) == self.state.name and self._is_home(first)
             if named or _literal(first) == f"{self.state.module}.{self.state.name}":
@@ -181,9 +184,8 @@ class _Walker(ast.NodeVisitor):
             elif called in {"setattr", "delattr"} and self._is_it(first):
                 self._add(node, True)
             else:
-                self.visit(first)
-        for part in (*rest, *node.keywords):
-            self.visit(part)
+                following.append(first)
+        return (*following, *rest, *node.keywords)
 
     def _inside(self, name: str) -> str:
         if not self.qualname:
@@ -241,14 +243,16 @@ class _Walker(ast.NodeVisitor):
 
     def _dotted(self, node: ast.expr) -> str:
         """The module that an expression names by imports alone: nothing has to be read for that."""
-        if isinstance(node, ast.Attribute):
-            before = self._dotted(node.value)
-            return f"{before}.{node.attr}" if before else ""
+        attributes = []
+        while isinstance(node, ast.Attribute):
+            attributes.append(node.attr)
+            node = node.value
         if not isinstance(node, ast.Name):
             return ""
         for one in (self._local(node.id) or self.tree.table).names.get(node.id, ()):
             if one.bound is Bound.IMPORT:
-                return f"{one.module}.{one.attribute}" if one.attribute else one.module
+                named = [one.module, one.attribute] if one.attribute else [one.module]
+                return ".".join([*named, *reversed(attributes)])
         return ""
 
 

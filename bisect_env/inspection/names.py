@@ -140,8 +140,8 @@ def _bare(lookup: Lookup, of: Meaning, name: str) -> tuple[str, str, int] | None
     """Where a name is bound of which no more can be told."""
     if isinstance(of, Module):
         tree = lookup.parsed(of.name)
-        bindings = tree.table.names.get(name, ()) if tree else ()
-        return (of.name, name, bindings[-1].line) if bindings else None
+        bindings = tree.table.winners(name) if tree else ()
+        return (of.name, name, bindings[0].line) if bindings else None
     for cls in lookup.classes.order(of) if isinstance(of, Class) else ():
         if isinstance(cls, Class):
             bindings = cls.scope.parsed.table_of(cls.node).names.get(name, ())

@@ -20,6 +20,9 @@ from bisect_env.inspection.records import Held, Source, Sources
 MODULES = 1200
 """Parsed modules that are kept, over all sources: some 1 MB each for large ones."""
 
+UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What Python raises for a text that it does not parse: no Python, null bytes, or nested too deeply."""
+
 _LAZY = re.compile(r"__getattr__|[Ll]azy|\battach\(")
 
 
@@ -99,7 +102,7 @@ def _parsed(same: _Same, module: str) -> Parsed | None:
     try:
         tree = _tree(source.text)
         table = table_of(tree.body, module, source.package)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:  # the last two: nested too deeply
+    except UNREADABLE as problem:
         tree, error = ast.Module(body=[], type_ignores=[]), f"{type(problem).__name__}: {problem}"
         table = table_of(tree.body, module, source.package)
     # Both walk the tree once more: only where there is something to find.
@@ -187,3 +190,5 @@ def tree_of(sources: Sources, module: str) -> ast.Module | str:
         return ast.parse(source.text)
     except SyntaxError as error:
         return f"{source.path}, line {error.lineno}, is not Python as it is understood here"
+    except UNREADABLE as error:
+        return f"{source.path} is not Python as it is understood here: {error}"

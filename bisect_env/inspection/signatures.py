@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from bisect_env.inspection import walking
 from bisect_env.inspection.bindings import has_decorator, last_name
 from bisect_env.inspection.meanings import FunctionNode
 
@@ -34,7 +35,7 @@ def signature(node: FunctionNode, bound: bool = False) -> str:
     if given.kwarg:
         parts.append("**" + _parameter(given.kwarg, None))
     returns = None if isinstance(node, ast.Lambda) else node.returns
-    return f"({', '.join(parts)})" + (f" -> {ast.unparse(returns)}" if returns else "")
+    return f"({', '.join(parts)})" + (f" -> {walking.written(returns)}" if returns else "")
 
 
 def takes_self(node: FunctionNode) -> bool:
@@ -50,14 +51,14 @@ def fields(node: ast.ClassDef) -> str:
     parts = []
     for one in node.body:
         if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
-            default = f" = {ast.unparse(one.value)}" if one.value else ""
-            parts.append(f"{one.target.id}: {ast.unparse(one.annotation)}{default}")
+            default = f" = {walking.written(one.value)}" if one.value else ""
+            parts.append(f"{one.target.id}: {walking.written(one.annotation)}{default}")
     return f"({', '.join(parts)})"
 
 
 def written(node: ast.expr) -> str:
     """An expression as one line, cut when it is long."""
-    text = " ".join(ast.unparse(node).split())
+    text = " ".join(walking.written(node).split())
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
@@ -87,7 +88,7 @@ def environment_reads(tree: ast.AST) -> Iterator[tuple[str, str, int]]:
 
 
 def _parameter(argument: ast.arg, default: ast.expr | None) -> str:
-    text = argument.arg + (f": {ast.unparse(argument.annotation)}" if argument.annotation else "")
+    text = argument.arg + (f": {walking.written(argument.annotation)}" if argument.annotation else "")
     if default is None:
         return text
-    return text + (" = " if argument.annotation else "=") + ast.unparse(default)
+    return text + (" = " if argument.annotation else "=") + walking.written(default)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 
 from bisect_env.errors import BadInput
+from bisect_env.inspection import walking
 from bisect_env.inspection.bindings import Binding, Bound, Table, has_decorator
 from bisect_env.inspection.lookup import Lookup
 from bisect_env.inspection.meanings import Class, Function, Meaning, Module, Outside, Unknown, Value
@@ -108,7 +109,7 @@ def _entry(lookup: Lookup, tree: Parsed, name: str, binding: Binding | None, pub
             return Entry(name, "module", "", line, public, origin=meaning.name if origin != name else "")
         case _:
             annotation = binding.annotation if binding and binding.annotation else None
-            told = f": {ast.unparse(annotation)}" if annotation else ""
+            told = f": {walking.written(annotation)}" if annotation else ""
             return Entry(name, "value", told, line, public, switch, origin)
 
 
@@ -138,7 +139,7 @@ def _attribute(table: Table, name: str, binding: Binding, public: bool, home: st
         return Entry(name, "method", text, binding.line, public, origin=home)
     if isinstance(node, ast.ClassDef):
         return Entry(name, "class", "", binding.line, public, origin=home)
-    annotation = f": {ast.unparse(binding.annotation)}" if binding.annotation else ""
+    annotation = f": {walking.written(binding.annotation)}" if binding.annotation else ""
     value = written(node) if binding.bound is Bound.VALUE and isinstance(node, ast.expr) else ""
     text = f"{annotation} = {value}" if annotation and value else annotation or value
     return Entry(name, "value", text, binding.line, public, origin=home)

@@ -111,8 +111,14 @@ def test_calls_are_followed_through_modules():
 
 
 def test_conditional_definitions_are_all_followed():
-    text = "import sys\nif sys.platform == 'win32':\n    def g(): hit()\nelse:\n    def g(): ...\ndef f(): g()"
+    text = "import sys\nif sys.flags.debug:\n    def g(): hit()\nelse:\n    def g(): ...\ndef f(): g()"
     assert ways({"m": text + HIT}, "m.f") == ["m:f m:g m:hit"]
+
+
+def test_of_definitions_for_several_platforms_that_of_this_one_is_followed():
+    text = "import sys\nif sys.platform == 'win32':\n    def g(): {}\nelse:\n    def g(): {}\ndef f(): g()"
+    assert ways({"m": text.format("hit()", "...") + HIT}, "m.f") == []
+    assert ways({"m": text.format("...", "hit()") + HIT}, "m.f") == ["m:f m:g m:hit"]
 
 
 def test_a_class_starts_from_its_methods_and_a_module_from_all_it_defines():
