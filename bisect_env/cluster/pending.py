@@ -6,21 +6,17 @@ queue.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_hex
 
+from bisect_env.engine import left_over
+from bisect_env.engine.left_over import FILE, FOLDER
 from bisect_env.environments import trees
 from bisect_env.errors import InfrastructureError
 from bisect_env.store.codec import decode, encode
-
-FOLDER = "cluster"
-"""In the project's folder; in it one folder a command, and in these one folder a job."""
-FILE = "pending.json"
-_COMMAND = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
 
 
 @dataclass(frozen=True)
@@ -105,13 +101,12 @@ def left(root: Path) -> tuple[Pending, ...]:
         InfrastructureError: a file cannot be read.
     """
     found = []
-    for folder in sorted((root / FOLDER).glob("*")):
-        if _COMMAND.fullmatch(folder.name) and (folder / FILE).is_file():
-            try:
-                written = decode(_Written, (folder / FILE).read_bytes())
-            except (OSError, InfrastructureError) as error:
-                text = f"{folder / FILE}: the jobs that an earlier command left cannot be read ({error})."
-                wanted = f"`squeue --me` shows whether any run; then remove {folder}"
-                raise InfrastructureError(f"{text}\n  {wanted}") from error
-            found.append(Pending(folder, written.arrays))
+    for folder in left_over.commands(root):
+        try:
+            written = decode(_Written, (folder / FILE).read_bytes())
+        except (OSError, InfrastructureError) as error:
+            text = f"{folder / FILE}: the jobs that an earlier command left cannot be read ({error})."
+            wanted = f"`squeue --me` shows whether any run; then remove {folder}"
+            raise InfrastructureError(f"{text}\n  {wanted}") from error
+        found.append(Pending(folder, written.arrays))
     return tuple(found)

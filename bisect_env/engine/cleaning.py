@@ -15,14 +15,13 @@ from filelock import FileLock, Timeout
 from bisect_env.bundles.collect import LOCK
 from bisect_env.bundles.destination import WHEELS
 from bisect_env.bundles.records import DELIVERED, FETCHED, MANIFEST
+from bisect_env.engine import left_over
 from bisect_env.environments import usage
 from bisect_env.inspection import kept
 from bisect_env.store.ids import is_trial_id
 
 _CACHE = re.compile(r"\.?[0-9a-f]{16}(\.[0-9a-f]{32})?")
 """Name of a prepared cache, and of one that is being moved there."""
-_JOBS = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
-"""Name of a command's folder of jobs of a cluster."""
 JOB_FOLDER, TRIAL_FOLDER = "job folder", "trial folder"
 RESTING = 3600.0
 """Seconds without a change after which such a folder is no longer that of a command that runs."""
@@ -68,14 +67,14 @@ def survey(root: Path, in_use: Collection[str], running: Collection[str]) -> tup
     ]
     items += [
         Item(JOB_FOLDER, path.name, _bytes(path), _of_a_command(path), "of jobs of a cluster that were lost")
-        for path in _folders(root / "cluster", lambda name: _JOBS.fullmatch(name) is not None)
+        for path in _folders(root / left_over.FOLDER, left_over.is_command)
     ]
     return (*items, *without_a_run(root))
 
 
 def _of_a_command(folder: Path) -> bool:
     """Whether a command runs, or will be taken up again, whose jobs lie there."""
-    return (folder / "pending.json").exists() or time.time() - folder.stat().st_mtime < RESTING
+    return left_over.has_jobs(folder) or time.time() - folder.stat().st_mtime < RESTING
 
 
 def without_a_run(root: Path) -> tuple[Item, ...]:
@@ -112,7 +111,7 @@ def remove(item: Item, root: Path) -> int:
         return kept.forget(root)
     if item.kind == "fetched wheels":
         return _remove_fetched(root / item.name)
-    folder = root / {"compile cache": "caches", JOB_FOLDER: "cluster"}.get(item.kind, "trials") / item.name
+    folder = root / {"compile cache": "caches", JOB_FOLDER: left_over.FOLDER}.get(item.kind, "trials") / item.name
     shutil.rmtree(folder, ignore_errors=True)
     return 0 if folder.exists() else item.own_bytes
 

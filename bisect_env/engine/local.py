@@ -11,7 +11,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
-from bisect_env.engine import prepare, sessions
+from bisect_env.engine import left_over, prepare, sessions
 from bisect_env.engine.attempt import Attempt, Prepared
 from bisect_env.engine.executor import Available, Keep, Slots, Wanted
 from bisect_env.engine.grouping import Entrant, Session
@@ -33,6 +33,11 @@ if TYPE_CHECKING:  # The settings name this executor where no other is asked for
     from bisect_env.engine.settings import Settings
 
 Task = TypeVar("Task")
+LEFT_OVER = (
+    "jobs that an earlier command left to Slurm are not waited for, and what they measure is measured here again: "
+    "Ctrl-C, and the earlier command once more (--executor slurm) takes in what they come to first; `squeue --me` "
+    "shows what still runs"
+)
 
 
 class LocalSlots(Generic[Task]):
@@ -191,5 +196,7 @@ class Local:
         return False
 
     def take_in(self, settings: Settings, store: Store, tell: Callable[[str], None], stop: threading.Event) -> int:
-        """Nothing."""
+        """Nothing, but it says so where jobs of a cluster were left."""
+        if left_over.commands(settings.root):
+            tell(LEFT_OVER)
         return 0

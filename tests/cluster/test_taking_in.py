@@ -13,6 +13,7 @@ from bisect_env.cluster import job, pending, watching
 from bisect_env.cluster.pending import Array, Pending
 from bisect_env.cluster.settings import SlurmSettings
 from bisect_env.cluster.taking_in import take_in
+from bisect_env.engine import left_over
 from bisect_env.errors import InfrastructureError
 from bisect_env.store.database import Store
 from bisect_env.trials.records import Outcome, Side
@@ -226,7 +227,7 @@ def test_scancel_that_does_not_answer_is_asked_again(left: Pending, slurm: Prete
 
 
 def test_a_note_that_cannot_be_read_is_named(left: Pending, take: Callable[..., int]) -> None:
-    (left.folder / pending.FILE).write_text("{")
+    (left.folder / left_over.FILE).write_text("{")
     with pytest.raises(InfrastructureError, match=r"pending\.json(.|\n)*squeue --me"):
         take()
 
