@@ -32,7 +32,12 @@ def _works_for(event: Event, failure: Failure) -> bool:
 
 
 def _fell_back(seen: Seen, base: Collision, failure: Failure) -> Collision:
-    """A node that inductor ran eagerly for an annotation, and that cannot be run so."""
+    """A node that inductor ran eagerly for an annotation, and that cannot be run so.
+
+    Its message names the node, where all of it is known.
+    """
+    text = f"{failure.message}\n{failure.traceback}\n"
+    named = "target: " in text
     obeyed = [
         event
         for event in seen.log.events
@@ -40,7 +45,7 @@ def _fell_back(seen: Seen, base: Collision, failure: Failure) -> Collision:
         and event.action is Action.OBEYED
         and event.t <= failure.t + SLACK
         and _works_for(event, failure)
-        and f"target: {event.value.partition(': ')[2]}\n" in f"{failure.message}\n{failure.traceback}\n"
+        and (f"target: {event.value.partition(': ')[2]}\n" in text or not named)
     ]
     return taken_for(seen, base, obeyed[-1]) if obeyed else base
 
