@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -26,6 +27,8 @@ QUICK, SLOW = 0.25, 2.0
 SLOWER = 1.5
 ENDING = 3.0
 """Seconds that a job has to end by itself after its last result."""
+BLIND = 2
+"""Jobs of which nothing begins on a node before it is left out: it fails each at once, and would draw them all."""
 END = 60.0
 """Seconds that cancelled jobs have to end: Slurm gives them 30 of its own before it kills them."""
 
@@ -63,6 +66,8 @@ class Flight:
         self._sender = Sender(
             settings, cluster, pending, self.watch, self._items, self._works, lambda text: self.tell(text)
         )
+        self._blind: Counter[str] = Counter()
+        """By the node the jobs of which nothing began there."""
         self._lost: dict[str, tuple[str, ...]] = {}
         """Of jobs taken for lost the units that they had not done."""
         self._over: list[tuple[Job, bool]] = []
@@ -146,6 +151,11 @@ class Flight:
         if trouble and trouble.whose == "node" and node not in self._sender.bad and not of_environment:
             self._sender.bad[node] = trouble.message
             self.tell(f"the node {node} is left out from now on: {trouble.message}")
+        if over.blind and node:
+            self._blind[node] += 1
+            if self._blind[node] >= BLIND and node not in self._sender.bad:
+                self._sender.bad[node] = over.why
+                self.tell(f"the node {node} is left out from now on: {BLIND} jobs could not even begin there")
         message = over.why or (trouble.message if trouble else "the job ended without its result")
         lost = self._items.of(key)
         if lost:

@@ -28,6 +28,8 @@ NAME = "bisect-env-{token}"
 """Of an array's jobs, by which they are found again when sbatch could not say their number."""
 LOG = "log.txt"
 """In a job's folder: what its node wrote."""
+WITHOUT_PYTHON = "install bisect-env on a file system that every node sees"
+"""In the log of a job whose node has no Python to run it by."""
 _OURS = re.compile(
     "SBATCH_(ARRAY_INX|JOB_NAME|OUTPUT|ERROR|INPUT|EXPORT|REQUEUE|NO_REQUEUE|WAIT|OPEN_MODE|SIGNAL)|SQUEUE_.*|SCANCEL_.*"
     "|SLURM_TMPDIR|CUDA_VISIBLE_DEVICES|ROCR_VISIBLE_DEVICES"
@@ -212,5 +214,5 @@ def cancelling(arrays: Iterable[Array]) -> list[list[str]]:
 
 
 def _looks_for_python(python: str) -> str:
-    text = f"has no {python}: install bisect-env on a file system that every node sees, at the same path there as here"
+    text = f"has no {python}: {WITHOUT_PYTHON}, at the same path there as here"
     return f'[ -x {shlex.quote(python)} ] || {{ echo "the node $(hostname)" {shlex.quote(text)}; exit 127; }}'

@@ -19,7 +19,7 @@ from typing import Protocol
 from bisect_env.cluster import job
 from bisect_env.cluster.job import Ended, ItemResult
 from bisect_env.cluster.queue import NEVER, Seen, why
-from bisect_env.cluster.submitting import LOG, Refused
+from bisect_env.cluster.submitting import LOG, WITHOUT_PYTHON, Refused
 from bisect_env.store.codec import without_credentials
 
 SETTLE = 5.0
@@ -76,6 +76,8 @@ class Over:
     """All that it has left, also what was handed out before."""
     why: str
     """In words, where it ended before its time; empty otherwise."""
+    blind: bool = False
+    """Nothing of it began on its node: the node does not see its folder, or has no Python there."""
 
 
 class Watch:
@@ -205,7 +207,7 @@ class Watch:
                 if not finished:
                     self._lost[each.key] = each
                 results = tuple(job.results(each.folder).values())
-                yield Over(each, said, results, "" if finished else self._why(each))
+                yield Over(each, said, results, "" if finished else self._why(each), not finished and _blind(each))
 
     def _why(self, each: Job) -> str:
         if each.doomed:
@@ -215,9 +217,17 @@ class Watch:
             _tail(each.folder / LOG) if each.node and (ended is None or ended.state in ("FAILED", "COMPLETED")) else ""
         )
         text = why(ended, self._limit)
-        if ended is not None and ended.state == "FAILED" and not (each.folder / LOG).exists():
-            text += f"; it left no log: does the node see {each.folder}?"
+        if _blind(each) and not log:
+            text += (
+                f"; it left no log: the node does not see {each.folder}, which has to be on a file system of all nodes"
+            )
         return f"{text}; its log ends: {log}" if log else text
+
+
+def _blind(each: Job) -> bool:
+    log = each.folder / LOG
+    failed = each.seen is not None and each.seen.state == "FAILED"
+    return failed and (not log.exists() or WITHOUT_PYTHON in log.read_text(errors="replace"))
 
 
 def _key(seen: Seen) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bisect_env.cluster import asking, job, pending, sending, watching
+from bisect_env.cluster import asking, job, pending, sending, submitting, watching
 from bisect_env.cluster.asking import Group, Work
 from bisect_env.cluster.flight import Finished, Flight
 from bisect_env.cluster.job import Ended, ItemResult, JobSpec, Trouble
@@ -331,6 +331,41 @@ def test_an_environment_that_cannot_be_built_is_an_answer(make: Callable[..., Sc
     assert finished.unit == unit
     assert not finished.losses
     assert finished.ended is not None and finished.ended.environments == (failed,)
+
+
+@pytest.mark.parametrize("log", [None, f"the node node1 has no /venv/bin/python: {submitting.WITHOUT_PYTHON}"])
+def test_a_node_on_which_no_job_begins_does_not_draw_them_all(make: Callable[..., Scene], log: str | None) -> None:
+    scene = make(batch=1, jobs=2)
+    scene.add(4)
+    scene.step()
+    scene.runs("node1")
+    scene.step()
+    for name in scene.slurm.jobs():
+        scene.slurm.becomes(name, "FAILED", "node1", "JobLaunchFailure")
+    for folder in scene.folders():
+        if log is not None:
+            (folder / submitting.LOG).write_text(log)
+    scene.step()
+    scene.step()
+    scripts = [call["script"] for call in scene.slurm.submitted]
+    assert len(scripts) >= 2 and all("--exclude=node1" in script for script in scripts[1:])
+    assert len([text for text in scene.said if "node1 is left out" in text]) == 1
+    assert any("on a file system " in text for text in scene.said)
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_a_job_that_began_and_failed_leaves_no_node_out(make: Callable[..., Scene], number: int) -> None:
+    scene = make(batch=1, jobs=3)
+    scene.add(number)
+    scene.step()
+    scene.runs("node1")
+    scene.step()
+    for name, folder in zip(scene.slurm.jobs(), scene.folders(), strict=True):
+        (folder / submitting.LOG).write_text("Killed")
+        scene.slurm.becomes(name, "FAILED", "node1", "NonZeroExitCode")
+    scene.step()
+    assert sum("a job was lost" in text for text in scene.said) == number
+    assert not any("left out" in text for text in scene.said)
 
 
 @pytest.mark.parametrize(
