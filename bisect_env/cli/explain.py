@@ -25,8 +25,10 @@ from bisect_env.environments.uv import Uv
 from bisect_env.errors import ExitCode, InfrastructureError
 from bisect_env.explanation.driver import CONTROLS, FAILURES, MOST, Asked, Witnessing
 from bisect_env.explanation.explain import is_explained
+from bisect_env.explanation.planned import Planned
 from bisect_env.explanation.records import Explanation
 from bisect_env.matrix.loading import load
+from bisect_env.report import explain_plan
 from bisect_env.report import explanation as report
 from bisect_env.report import explanation_machine as machine
 from bisect_env.report.progress import LineReporter, LiveReporter
@@ -36,6 +38,7 @@ from bisect_env.trials import reproducers
 EPILOG = """\b
 Exit codes:
   0  explained: a trial went wrong, and the account says how
+     --dry-run: told what is missing
   2  usage or bad input, or a cell that has no environment here
   3  undecided: nothing went wrong under the witness, or none of the known
      mechanisms fits; the ledger says what would tell
@@ -62,6 +65,9 @@ Exit codes:
     help="Trials in one thread, and as many with threads and no witness, to compare with: those that are stored count,"
     " and a matrix counts those that run here. 0: none are run.",
 )
+@click.option(
+    "--dry-run", "dry", is_flag=True, help="List what would be built and downloaded, and the trials; do nothing."
+)
 @click.option("--again", is_flag=True, help="Run new trials, and leave witnessed ones that are stored out.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the trials.")
 @gpu_options
@@ -76,6 +82,7 @@ def command(
     root: Path,
     trials: int | None,
     controls: int,
+    dry: bool,
     again: bool,
     seed: int,
     gpus: str | None,
@@ -102,6 +109,7 @@ def command(
     \b
     bisect-env explain torch-2.11.0_transformers-5.8.1
     bisect-env explain torch=2.11.0,transformers=5.8.1 matrices/cpu.yaml
+    bisect-env explain torch-2.11.0 matrices/cpu.yaml --dry-run    # what would it take?
     bisect-env explain 3f2a91c0 --trials 10 --html why.html
     bisect-env explain 3f2a91c0 --again -o why.md --json why.json
     """
@@ -126,6 +134,9 @@ def command(
             for note in (why, *matrix.notes):
                 if note:
                     reporter.note(note)
+            if dry:
+                _put_plan(witnessing.plan(), fmt, json_path, output_path, html_path)
+                return ExitCode.PASSED
             try:
                 witnessing.run(sys.argv[1:])
             except (KeyboardInterrupt, InfrastructureError) as error:
@@ -151,6 +162,15 @@ def _matrix(name: str, file: Path | None, root: Path, gpus: str | None) -> tuple
         if known is not None:
             return known, f"No matrix named: taking {known}, with which this cell was measured."
     return default_matrix(gpus)
+
+
+def _put_plan(
+    plan: Planned, fmt: str | None, json_path: str | None, output_path: Path | None, html_path: Path | None
+) -> None:
+    """Print what would be done, and write the files."""
+    output.nothing_tried(html=html_path)
+    told, document = partial(explain_plan.describe, plan), partial(explain_plan.document, plan)
+    output.put_in_forms(told, document, fmt, json_path, output_path)
 
 
 def _put(

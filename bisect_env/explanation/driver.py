@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import count, islice
 
 from bisect_env import __version__
-from bisect_env.engine import prepare
+from bisect_env.engine import disk, prepare
 from bisect_env.engine.attempt import Attempt
 from bisect_env.engine.executor import Slots
 from bisect_env.engine.plan import Slot, silence_limit
@@ -22,17 +22,19 @@ from bisect_env.engine.recall import HOST
 from bisect_env.engine.settings import Settings
 from bisect_env.engine.state import CellState
 from bisect_env.engine.sweeping import sweep
-from bisect_env.engine.trialing import Bench
+from bisect_env.engine.trialing import PREPARED, Bench
 from bisect_env.engine.turn import turn
 from bisect_env.environments.records import Environment, Lock, Unavailable
 from bisect_env.environments.uv import Uv
 from bisect_env.errors import BadInput
 from bisect_env.explanation.explain import explain, went_wrong
+from bisect_env.explanation.planned import Planned, Series, expected, needed
 from bisect_env.explanation.records import Explanation
 from bisect_env.explanation.series import Task, alone, run
 from bisect_env.matrix.cells import Cell, EnvironmentRequest, Matrix
 from bisect_env.store.database import Store
 from bisect_env.store.trials import StoredTrial
+from bisect_env.trials import machine
 from bisect_env.trials.records import Outcome, Reproducer, Side, TrialRecord
 from bisect_env.verdicts.samples import counts
 
@@ -121,6 +123,40 @@ class Witnessing:
                 raise
             store.end_run(run_id, "completed")
 
+    def plan(self) -> Planned:
+        """What :meth:`run` would do now. Cells are resolved for that, and nothing is built, run or removed.
+
+        Raises:
+            BadInput: the cell has no environment here.
+            InfrastructureError: an index or the disk failed.
+        """
+        self._resolve()
+        self._load()
+        settings, done, missing = self._settings, len(self._records), [side for side, _ in self._missing()]
+        least = max(0, self._still_needed())
+        most = self._most() - done if least else 0
+        locks = {self._lock(cell).address: (cell, self._lock(cell)) for cell in self._cells()}
+        found = {address: settings.executor.find(lock, settings) for address, (_, lock) in locks.items()}
+        runs = bool(least or missing)
+        to_build = [lock for address, (_, lock) in locks.items() if runs and found[address] is None]
+        controls = {side: Series(len(self._taken[side]), *[missing.count(side)] * 2) for side in PLAIN}
+        series = {Side.WITNESS: Series(done, least, most), **controls}
+        times = {side: [sample.record.seconds for sample in self._stored(side)] for side in series}
+        return Planned(
+            self._asked.cell.id,
+            tuple(needed(cell.id, lock, found[lock.address]) for cell, lock in locks.values() if runs),
+            disk.download_bytes(to_build),
+            disk.needed_bytes(to_build),
+            machine.free_bytes(settings.root),
+            runs and self._to_fill(list(found.values())),
+            series[Side.WITNESS],
+            series[Side.SERIAL],
+            series[Side.THREADS],
+            FAILURES if self._asked.trials is None else None,
+            expected({side: each.most for side, each in series.items()}, times),
+            settings.executor.unfinished(settings),
+        )
+
     def _load(self) -> None:
         if not self._asked.again:
             self._records = [sample.record for sample in self._stored(Side.WITNESS)]
@@ -155,12 +191,16 @@ class Witnessing:
         for cell in self._cells():
             self._refuse(cell, self._locks[cell.request.key])
 
+    def _lock(self, cell: Cell) -> Lock:
+        lock = self._locks[cell.request.key]
+        assert isinstance(lock, Lock), "what does not resolve was refused"
+        return lock
+
     def _build(self) -> tuple[Environment, Environment]:
         """The cell's environment, and the one that fills its compile cache."""
         wanted: dict[str, tuple[Lock, EnvironmentRequest, str]] = {}
         for cell in self._cells():
-            lock = self._locks[cell.request.key]
-            assert isinstance(lock, Lock), "what does not resolve was refused"
+            lock = self._lock(cell)
             wanted.setdefault(lock.address, (lock, cell.request, cell.id))
         settings = self._settings
         built = settings.executor.build(
@@ -168,9 +208,7 @@ class Witnessing:
         )
         found = []
         for cell in self._cells():
-            lock = self._locks[cell.request.key]
-            assert isinstance(lock, Lock), "what does not resolve was refused"
-            environment = built[lock.address]
+            environment = built[self._lock(cell).address]
             self._refuse(cell, environment)
             assert isinstance(environment, Environment), "what cannot be built was refused"
             found.append(environment)
@@ -203,14 +241,28 @@ class Witnessing:
             return wanted - done
         return min(MOST - done, FAILURES - sum(map(went_wrong, self._records)))
 
-    def _measure(self, run_id: str, environment: Environment, filler: Environment) -> None:
-        cell, address = self._asked.cell, environment.lock.address
-        addresses = {cell.request.key: address, self._cells()[-1].request.key: filler.lock.address}
-        bench = Bench(
+    def _most(self) -> int:
+        """Witnessed trials, with those that are stored."""
+        return MOST if self._asked.trials is None else self._asked.trials
+
+    def _bench(self, run_id: str) -> Bench:
+        addresses = {cell.request.key: self._lock(cell).address for cell in self._cells()}
+        return Bench(
             self._matrix, self._settings, self._store, run_id, self._reproducer, self._stop, self._reporter.note,
             addresses,
         )  # fmt: skip
-        most, controls = MOST if self._asked.trials is None else self._asked.trials, self._missing()
+
+    def _to_fill(self, found: Sequence[Environment | None]) -> bool:
+        """Whether the compile cache that the trials start from is still to be filled, where there is such a one."""
+        cell, environment = self._asked.cell, found[0]
+        if environment is None or found[-1] is None:
+            return cell.condition.cache in PREPARED
+        prepared = self._settings.executor.prepared(self._bench(""), cell, environment)
+        return prepared is not None and not prepared.folder.is_dir()
+
+    def _measure(self, run_id: str, environment: Environment, filler: Environment) -> None:
+        cell, bench = self._asked.cell, self._bench(run_id)
+        most, controls = self._most(), self._missing()
         self._reporter.phase("trials", max(0, most - len(self._records)))
         prepared = self._settings.executor.prepared(bench, cell, environment)
         slots: Slots[Task] = self._settings.executor.slots(bench, [cell])

@@ -7,6 +7,7 @@ import signal
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -179,6 +180,61 @@ def test_a_matrix_counts_the_controls_and_runs_what_is_missing(flags: World) -> 
     assert sorted(index for _, _, side, index, _ in flags.trials() if side == "serial") == [0, 1, 2]
     flags.run("explain", "torch-2.11.0", "m.yaml", "--trials", "1")
     assert sides(flags) == {"witness": 1, "serial": 3, "threads": 3}
+
+
+def dry(world: World, *args: str) -> dict[str, Any]:
+    """What a dry run would do; it changes nothing but what is resolved."""
+    before = world.trials(counted=False), sorted(world.store.glob("*/*"))
+    done = world.run("explain", *args, "--dry-run", "--json", "plan.json", "-o", "plan.txt", "--html", "plan.html")
+    assert done.returncode == 0, done.stderr
+    assert (world.trials(counted=False), sorted(world.store.glob("*/*"))) == before
+    assert "--html: nothing was tried, so that file is not written" in done.stderr
+    assert not (world.folder / "plan.html").exists()
+    assert (world.folder / "plan.txt").read_text() == done.stdout
+    return matching("explain-plan", json.loads((world.folder / "plan.json").read_text()))
+
+
+def numbers(series: dict[str, int]) -> tuple[int, int, int]:
+    return series["stored"], series["least"], series["most"]
+
+
+def test_a_dry_run_tells_what_it_takes_and_what_it_tells_comes_true(flags: World) -> None:
+    plan = dry(flags, "torch=2.11.0", "m.yaml")
+    (environment,) = plan["environments"]
+    assert not environment["built"] and environment["packages"] == 1 and plan["download_bytes"] > 0
+    assert numbers(plan["witnessed"]) == (0, 3, 12) and plan["until"] == 3 and not plan["warm_up"]
+    assert numbers(plan["serial"]) == numbers(plan["threads"]) == (0, 3, 3) and plan["seconds"] is None
+    with Store(flags.store / "store.sqlite", read_only=True) as store:
+        assert not store.runs("explain")
+    assert flags.run("explain", "torch=2.11.0", "m.yaml", "--trials", "2", "--controls", "1").returncode == 0
+    plan = dry(flags, "torch=2.11.0", "m.yaml")
+    assert [each["built"] for each in plan["environments"]] == [True] and plan["download_bytes"] == 0
+    # Both went wrong: the third may be the last.
+    assert numbers(plan["witnessed"]) == (2, 1, 10) and plan["seconds"] > 0
+    assert numbers(plan["serial"]) == numbers(plan["threads"]) == (1, 2, 2)
+    assert numbers(dry(flags, "torch=2.11.0", "m.yaml", "--again")["witnessed"]) == (0, 3, 12)
+    assert numbers(dry(flags, "torch=2.11.0", "m.yaml", "--trials", "5")["witnessed"]) == (2, 3, 3)
+    assert flags.run("explain", "torch=2.11.0", "m.yaml").returncode == 0
+    assert sides(flags) == {"witness": 3, "serial": 3, "threads": 3}
+    plan = dry(flags, "torch=2.11.0", "m.yaml")
+    assert not plan["environments"] and not any(plan[kind]["most"] for kind in ("witnessed", "serial", "threads"))
+    assert plan["seconds"] == 0
+
+
+def test_a_dry_run_of_a_prepared_cache_tells_of_the_trial_that_fills_it(flags: World) -> None:
+    text = (flags.folder / "m.yaml").read_text()
+    (flags.folder / "m.yaml").write_text(text.replace("{threads: 2}", "{threads: 2, cache: stale}"))
+    plan = dry(flags, "torch=2.14.1", "m.yaml")
+    assert plan["warm_up"] and [each["cell"] for each in plan["environments"]] == ["torch-2.14.1", "torch-2.11.0"]
+    flags.run("explain", "torch=2.14.1", "m.yaml", "--trials", "1", "--controls", "0")
+    plan = dry(flags, "torch=2.14.1", "m.yaml", "--trials", "2")
+    assert not plan["warm_up"] and all(each["built"] for each in plan["environments"])
+
+
+def test_a_dry_run_of_a_cell_without_an_environment_is_refused(flags: World) -> None:
+    matrix(flags, "[2.9.9]")
+    done = flags.run("explain", "torch-2.9.9", "m.yaml", "--dry-run")
+    assert done.returncode == 2 and "torch-2.9.9 has no environment here" in done.stderr
 
 
 def test_witnessed_trials_forecast_nothing(flags: World) -> None:

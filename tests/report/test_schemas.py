@@ -14,7 +14,7 @@ from bisect_env.environments.records import Reason, Unavailable
 from bisect_env.inspection.facts import Fact, Facts
 from bisect_env.inspection.inspected import Cost
 from bisect_env.inspection.records import Scope
-from bisect_env.report import bisection_machine, difference, explanation_machine, machine, plan_machine
+from bisect_env.report import bisection_machine, difference, explain_plan, explanation_machine, machine, plan_machine
 from bisect_env.report.documents import DOCUMENTS
 from bisect_env.report.dry_run import DryRun
 from bisect_env.report.schemas import DIALECT, schema
@@ -24,6 +24,7 @@ from bisect_env.snapshots.records import Distribution, Snapshot
 from tests.report.build import cell, laptop, lock, matrix, row, under
 from tests.report.explanations import explanation, raced
 from tests.report.findings import culprit, plan, unfinished
+from tests.report.plans import planned
 from tests.support.schemas import FOLDER, closed, matching, published
 
 
@@ -63,6 +64,7 @@ DOCUMENTED = {
     "bisect": lambda: bisection_machine.document(culprit()),
     "bisect-plan": lambda: bisection_machine.plan(plan()),
     "diff": a_diff,
+    "explain-plan": lambda: explain_plan.document(planned()),
     "explain": lambda: explanation_machine.document(explanation(raced())),
 }
 

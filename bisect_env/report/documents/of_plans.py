@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bisect_env.environments.records import Unavailable
+from bisect_env.explanation.planned import Planned
 from bisect_env.inspection.facts import Facts
 from bisect_env.inspection.inspected import Cost
 from bisect_env.report.documents.words import Levels, One
@@ -83,3 +84,10 @@ class MatrixPlanDocument:
     """Of `--dry-run`, else null."""
     static: StaticFacts | None
     """Of `--static`, else null."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainPlanDocument(Planned):
+    """`bisect-env explain --dry-run --json`: what an explanation would do."""
+
+    schema: One
