@@ -16,7 +16,8 @@ from bisect_env.bisection.records import BAD, GOOD, Levels, Plan, Specification,
 from bisect_env.engine.disk import download_bytes
 from bisect_env.environments.records import Lock
 from bisect_env.errors import InfrastructureError
-from bisect_env.search.simulated_subsets import FactorWorld, simulate_factors
+from bisect_env.search.simulated_parallel import simulate_parallel
+from bisect_env.search.simulated_subsets import FactorRun, FactorWorld, simulate_factors
 from bisect_env.snapshots.factors import Factor, Kind
 from bisect_env.store.database import Store
 from bisect_env.trials import reproducers
@@ -37,6 +38,8 @@ class _Expected:
     trials: float
     trials_95: float
     environments: float
+    beside: float = 1.0
+    """Trials and builds that run side by side, on average over the search, with so many batches at a time."""
 
 
 def plan(specification: Specification, place: Place) -> Plan:
@@ -61,9 +64,15 @@ def plan(specification: Specification, place: Place) -> Plan:
     locks = {lock.address: lock for _, lock in resolved.values() if isinstance(lock, Lock)}
     executor = place.settings.executor
     missing = [lock for lock in locks.values() if executor.find(lock, place.settings) is None]
-    expected = _expected(len(factors), specification.confidence)
+    parallel = specification.parallel or executor.batches
+    expected = _expected(len(factors), specification.confidence, parallel)
     builds = expected.environments * (len(missing) / len(locks) if locks else 1.0)
     versions, notes = _versions(factors, specification, place)
+    beside: float = executor.capacity(specification.at_once)
+    if parallel > 1:
+        beside = min(beside, expected.beside)
+        what = "sooner an answer, for more trials, than with --parallel 1"
+        notes = (*notes, f"trials and time are those of {parallel} batches at a time: {what}")
     return Plan(
         factors=factors,
         held=specification.difference.held,
@@ -73,7 +82,7 @@ def plan(specification: Specification, place: Place) -> Plan:
         trials_95=expected.trials_95,
         environments=expected.environments,
         seconds=_seconds(
-            expected.trials / executor.capacity(specification.at_once), builds, reproducer.content_hash, place.store
+            expected.trials / beside, builds / (beside if parallel > 1 else 1.0), reproducer.content_hash, place.store
         ),
         download_bytes=download_bytes(missing),
         versions=versions,
@@ -116,7 +125,7 @@ def _forced(factors: tuple[Factor, ...], unresolvable: Collection[Levels]) -> It
         )
 
 
-def _expected(factors: int, confidence: float) -> _Expected:
+def _expected(factors: int, confidence: float, parallel: int) -> _Expected:
     """Of the whole bisection without the walk along versions, whose length only its trials tell."""
     directions = min(2, max(1, factors))
     arms = 2 * directions
@@ -125,10 +134,23 @@ def _expected(factors: int, confidence: float) -> _Expected:
         return _Expected(fixed, fixed, min(2, 2 * factors))
     world = FactorWorld(factors, 1, RATE, FALSE_RATE, BUILD_IN_TRIALS, 1.0)
     count = max(LEAST_RUNS, min(MOST_RUNS, 10 * LEAST_RUNS // factors))
-    runs = list(simulate_factors(world, confidence=confidence, batch="auto", runs=count, seed=0))
+    if parallel == 1:
+        runs, beside = list(simulate_factors(world, confidence=confidence, batch="auto", runs=count, seed=0)), 1.0
+    else:
+        timed = list(
+            simulate_parallel(
+                world, slots=parallel, rounds=True, confidence=confidence, batch="auto", runs=count, seed=0
+            )
+        )
+        runs = [each.run for each in timed if isinstance(each.run, FactorRun)]
+        work = sum(run.trials + BUILD_IN_TRIALS * run.environments for run in runs)
+        beside = work / sum(each.seconds for each in timed)
     trials = sorted(each.trials for each in runs)
     return _Expected(
-        fixed + fmean(trials), fixed + trials[int(0.95 * (count - 1))], 2 + fmean(each.environments for each in runs)
+        fixed + fmean(trials),
+        fixed + trials[int(0.95 * (count - 1))],
+        2 + fmean(each.environments for each in runs),
+        beside,
     )
 
 

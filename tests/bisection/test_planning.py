@@ -10,6 +10,7 @@ from bisect_env.store.database import Store
 from bisect_env.trials.records import Side
 from bisect_env.trials.reproducers import prepare
 from tests.bisection.world import Bisections, Rules
+from tests.store.samples import cell, environment, trial
 
 
 def test_a_plan_resolves_and_runs_nothing(bisections: Bisections) -> None:
@@ -62,3 +63,28 @@ def test_time_is_expected_by_what_trials_and_builds_took(bisections: Bisections)
     assert planned.trials * min(took) <= planned.seconds, "at least the trials"
     assert planned.seconds <= planned.trials * max(took) + planned.environments * max(built)
     assert halved.seconds < planned.seconds
+
+
+def test_batches_at_a_time_are_sooner_for_more_trials(bisections: Bisections) -> None:
+    names = ("alpha", "beta", "gamma", "delta")
+    for name in names:
+        bisections.offer(name, "1.0", "2.0")
+    asked = bisections.specification(dict.fromkeys(names, "1.0"), dict.fromkeys(names, "2.0"), [])
+    asked = replace(asked, at_once=8)
+    with Store(bisections.root / "store.sqlite") as store:
+        store.start_run("m", "m.yaml", (), 0, {}, run_id="run")
+        record = replace(trial("t1", side=Side.THREADS), seconds=10.0)
+        record = replace(record, reproducer=prepare(asked.reproducer).content_hash)
+        store.put_cells([cell()], "m")
+        store.put_trial(record, cell().key, "run", 0, record.reproducer)
+        store.put_environment(environment(), 20.0)
+        one, four, lone = (
+            plan(each, bisections.place(store))
+            for each in (
+                replace(asked, parallel=1, at_once=1), replace(asked, parallel=4), replace(asked, parallel=4, at_once=1)
+            )
+        )  # fmt: skip
+    assert one.seconds is not None and four.seconds is not None and lone.seconds is not None
+    assert one.trials < four.trials == lone.trials and four.seconds < 0.6 * one.seconds
+    assert lone.seconds > one.seconds, "where one trial runs at a time, more of them take longer"
+    assert any("4 batches at a time" in note for note in four.notes) and not one.notes
