@@ -19,6 +19,7 @@ from bisect_env.cluster.settings import SlurmSettings
 from bisect_env.cluster.submitting import Cluster, Refused, cancelling
 from bisect_env.cluster.watching import Job, Over, Watch
 from bisect_env.environments.records import Unavailable
+from bisect_env.words import counted
 
 TELL = 15.0
 """Seconds between two lines of progress."""
@@ -210,7 +211,7 @@ class Flight:
 
     def described(self) -> str:
         """What is in flight, in words."""
-        return told((j.seen for j in self.watch.jobs if j.seen is not None), 0) or f"{len(self.watch.jobs)} jobs"
+        return told((j.seen for j in self.watch.jobs if j.seen is not None), 0) or counted(len(self.watch.jobs), "job")
 
     # Its end
 
@@ -240,7 +241,7 @@ class Flight:
                     time.sleep(QUICK)
         finally:
             if self.watch.jobs:
-                self.tell(f"{len(self.watch.jobs)} jobs may still run; this cancels them: {self._command()}")
+                self.tell(f"{counted(len(self.watch.jobs), 'job')} may still run; this cancels them: {self._command()}")
         self._items.cancel()
         return found
 

@@ -48,8 +48,8 @@ def take_in(
     try:
         for flight in flights:
             tell(
-                f"an earlier command was interrupted: {flight.described()} of it are taken in before anything is "
-                "started (Ctrl-C ends the wait)"
+                "an earlier command was interrupted; its jobs are taken in before anything is started: "
+                f"{flight.described()} (Ctrl-C ends the wait)"
             )
             stored += _drained(flight, store, stop)
     except BaseException as error:
