@@ -68,7 +68,7 @@ def plan(specification: Specification, place: Place) -> Plan:
     expected = _expected(len(factors), specification.confidence, parallel)
     builds = expected.environments * (len(missing) / len(locks) if locks else 1.0)
     versions, notes = _versions(factors, specification, place)
-    beside: float = executor.capacity(specification.at_once)
+    beside: float = executor.running(specification.at_once)
     if parallel > 1:
         beside = min(beside, expected.beside)
         what = "sooner an answer, for more trials, than with --parallel 1"

@@ -73,6 +73,10 @@ class Slurm:
         """Trials that the jobs in flight hold."""
         return self.settings.jobs * self.settings.batch
 
+    def running(self, at_once: int) -> int:
+        """One a job."""
+        return self.settings.jobs
+
     @property
     def builders(self) -> int:
         """One job each."""

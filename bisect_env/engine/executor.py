@@ -109,6 +109,9 @@ class Executor(Protocol):
     def capacity(self, at_once: int) -> int:
         """How many tasks can be under way at a time, where the matrix asks for ``at_once`` trials on one host."""
 
+    def running(self, at_once: int) -> int:
+        """How many trials run at a time at most, where the matrix asks for ``at_once`` on one host."""
+
     @property
     def builders(self) -> int:
         """How many environments are built at a time: a command that watches the clock asks for no more at once."""

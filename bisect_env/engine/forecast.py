@@ -28,6 +28,8 @@ class Forecast:
 
     Those under a witness or a profiler take longer, those that time rounds as long as they are told to.
     """
+    beside: int = 1
+    """Trials of the run, of whichever cell, that are under way at a time at most."""
 
 
 def forecast(engine: Engine) -> tuple[tuple[Forecast, ...], int, int]:
@@ -44,5 +46,10 @@ def _of(engine: Engine, state: CellState) -> Forecast:
     built = isinstance(state.lock, Lock) and settings.executor.find(state.lock, settings) is not None
     seconds = [record.seconds for record in state.records if record.side in COUNTED]
     return Forecast(
-        state.cell, state.lock, built, engine.trials_left(state), statistics.median(seconds) if seconds else None
+        state.cell,
+        state.lock,
+        built,
+        engine.trials_left(state),
+        statistics.median(seconds) if seconds else None,
+        settings.executor.running(engine.matrix.at_once),
     )

@@ -133,6 +133,10 @@ class Local:
         """What the matrix asks for."""
         return at_once
 
+    def running(self, at_once: int) -> int:
+        """All of them."""
+        return at_once
+
     @property
     def builders(self) -> int:
         """As many as its disk can take."""

@@ -11,7 +11,7 @@ from bisect_env.engine.forecast import Forecast
 from bisect_env.environments.records import Lock, Unavailable
 from bisect_env.report.grid import Column, draw
 from bisect_env.report.rows import cut, short_id
-from bisect_env.words import counted
+from bisect_env.words import counted, lasting
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,9 @@ def _totals(dry: DryRun) -> list[str]:
             f"{size(dry.disk_bytes)}; {size(dry.free_bytes)} free."
         )
     if dry.seconds is not None and dry.trials:
-        lines.append(f"Trials: about {dry.seconds / 60:.0f} min, from the trials stored so far.")
+        beside = min(dry.trials, max(item.beside for item in dry.cells))
+        at_a_time = f" with {beside} at a time" if beside > 1 else ""
+        lines.append(f"Trials: about {lasting(dry.seconds / beside)}{at_a_time}, from the trials stored so far.")
     elif dry.trials:
         lines.append("Trials: no time is known yet; the first trials of this reproducer here will tell.")
     return lines
