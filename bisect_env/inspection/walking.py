@@ -1,7 +1,7 @@
 """Trees gone through in the order of the text, however deeply expressions are nested in them.
 
 A long chain (``"a" + "b" + ...``, ``a.b().c()...``, ``elif`` after ``elif``) is a tree as deep as it is long, and
-``ast.NodeVisitor`` calls itself for each level of it: Python's limit is reached by some three hundred.
+``ast.NodeVisitor`` calls itself for each level of it: Python's limit is reached by some five hundred.
 """
 
 from __future__ import annotations
