@@ -164,7 +164,8 @@ class Flight:
             self.tell(f"a job was lost{f' on {node}' if node else ''}: {message}; what it left is in {over.job.folder}")
         own_fault = trouble is not None and trouble.whose == "cell"
         groups = {self._works[unit].group for unit in lost}
-        if own_fault and len(groups) > 1:  # Which of them it was shows when each has a job of its own.
+        # Which of them it was (that filled the job's memory, say) shows when each has a job of its own.
+        if len(groups) > 1 and (own_fault or over.by_itself):
             self._sender.apart |= groups
         final = bool(over.job.doomed) or (own_fault and len(groups) == 1)
         for given_up in self._items.gone(key, message, node, final):

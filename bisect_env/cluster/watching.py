@@ -76,6 +76,8 @@ class Over:
     """All that it has left, also what was handed out before."""
     why: str
     """In words, where it ended before its time; empty otherwise."""
+    by_itself: bool = False
+    """What ran in it may have ended it: nobody cancelled it, and its node did not fail."""
     blind: bool = False
     """Nothing of it began on its node: the node does not see its folder, or has no Python there."""
 
@@ -207,7 +209,10 @@ class Watch:
                 if not finished:
                     self._lost[each.key] = each
                 results = tuple(job.results(each.folder).values())
-                yield Over(each, said, results, "" if finished else self._why(each), not finished and _blind(each))
+                why_lost = "" if finished else self._why(each)
+                yield Over(
+                    each, said, results, why_lost, not finished and _by_itself(each), not finished and _blind(each)
+                )
 
     def _why(self, each: Job) -> str:
         if each.doomed:
@@ -222,6 +227,10 @@ class Watch:
                 f"; it left no log: the node does not see {each.folder}, which has to be on a file system of all nodes"
             )
         return f"{text}; its log ends: {log}" if log else text
+
+
+def _by_itself(each: Job) -> bool:
+    return each.seen is not None and each.seen.state in ("FAILED", "OUT_OF_MEMORY", "TIMEOUT")
 
 
 def _blind(each: Job) -> bool:

@@ -353,6 +353,27 @@ def test_a_node_on_which_no_job_begins_does_not_draw_them_all(make: Callable[...
     assert any("on a file system " in text for text in scene.said)
 
 
+@pytest.mark.parametrize(
+    ("state", "apart"), [("OUT_OF_MEMORY", True), ("TIMEOUT", True), ("FAILED", True), ("PREEMPTED", False)]
+)
+def test_what_may_have_ended_a_shared_job_gets_one_of_its_own(
+    make: Callable[..., Scene], state: str, apart: bool
+) -> None:
+    scene = make(batch=4, jobs=1)
+    scene.add(1, "hungry")
+    scene.add(1, "innocent")
+    scene.step()
+    scene.runs("node1")
+    scene.step()
+    [folder] = scene.folders()
+    assert len(job.read(folder).items) == 2
+    (folder / LOG).write_text("Killed")
+    scene.slurm.becomes("1_0", state, "node1")
+    scene.step()
+    scene.step()
+    assert len(job.read(scene.of("u0")).items) == (1 if apart else 2)
+
+
 @pytest.mark.parametrize("number", [1, 3])
 def test_a_job_that_began_and_failed_leaves_no_node_out(make: Callable[..., Scene], number: int) -> None:
     scene = make(batch=1, jobs=3)
