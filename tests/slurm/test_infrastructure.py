@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_full_disk import mount
-from tests.slurm.test_losses import EVERYWHERE, complete, finished, small
+from tests.slurm.test_losses import BODY, EVERYWHERE, complete, finished, small
 from tests.slurm.world import Cluster, verdicts
 
 __all__ = ["small"]
@@ -62,6 +63,32 @@ def test_all_jobs_cancelled_by_somebody_else(small: Cluster) -> None:
         small.wait_for(lambda seen=seen: len(small.runs("begin")) > seen, "no trial begins")
         small.slurm.ask("scancel", "--partition", "gpu")
     complete(small, *finished(process))
+    # Slurm ends all processes of a job, the trial's before the worker's, or after it: that is no result.
+    infra = [row for row in small.world.trials(counted=False) if row[4] == "infra"]
+    assert not infra, infra
+
+
+def test_a_cell_whose_jobs_are_all_lost_is_set_aside_and_the_others_are_measured(small: Cluster) -> None:
+    small.world.torch("2.13.0", seconds=30)
+    small.matrix(BODY.replace("2.11.0", "2.13.0"), "{partition: gpu, gpus: 1, jobs: 2, batch: 1}")
+    process = small.start()
+    deadline = time.monotonic() + 150
+    while process.poll() is None and time.monotonic() < deadline:
+        for job in slow_jobs(small):
+            small.slurm.ask("scancel", "--quiet", job)
+        time.sleep(0.5)
+    stdout, stderr = finished(process)
+    assert process.returncode == 5 and "FULL" in stdout, stdout + stderr
+    assert "set aside, and not measured to the end:\n  torch-2.13.0" in stderr and "the job was cancelled" in stderr
+    assert len(small.world.trials()) == 8
+    small.nothing_left()
+
+
+def slow_jobs(cluster: Cluster) -> set[str]:
+    """Running jobs with a trial under way for some seconds."""
+    now, ended = time.time(), {run["pid"] for run in cluster.runs()}
+    begun = (run for run in cluster.runs("begin") if run["pid"] not in ended and now - run["t"] > 3)
+    return {run["SLURM_JOB_ID"] for run in begun}
 
 
 def test_what_is_cancelled_again_and_again_is_given_up_and_never_an_outcome(small: Cluster) -> None:
