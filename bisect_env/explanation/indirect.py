@@ -86,14 +86,48 @@ def _recompiled(seen: Seen, base: Collision, failure: Failure) -> Collision:
 
 
 def _launched(seen: Seen, base: Collision, failure: Failure) -> Collision:
-    """A kernel that was launched, or loaded, while another thread was loading one."""
-    mine = [e for e in seen.log.events if e.state is State.KERNEL and _works_for(e, failure) and e.t <= failure.t]
+    """A kernel that was launched, or tuned, while another thread loaded it, tuned it too, or had unloaded it."""
+    events = [event for event in seen.log.events if event.state is State.KERNEL and event.t <= failure.t + SLACK]
+    mine = [event for event in events if _works_for(event, failure)]
     if not mine:
         return base
-    window = seen.foreign(State.KERNEL, mine[-1].thread, mine[-1].t)
+    met = mine[-1]
+    kernel = _kernel(met)
+    unloaded = [
+        event
+        for event in events
+        if event.action is Action.CALL
+        and event.value.endswith(" unloaded")
+        and event.thread != met.thread
+        and event.t <= met.t
+        and _kernel(event) == kernel
+    ]
+    if met.action is Action.CALL and unloaded:
+        window: Window | None = Window(State.KERNEL, unloaded[-1].thread, unloaded[-1].t, None, unloaded[-1], None)
+    else:
+        own = seen.own(State.KERNEL, met.thread, met.t)
+        since = own.start if own is not None else met.t
+        beside = [
+            window
+            for window in seen.windows
+            if window.state is State.KERNEL
+            and window.thread != met.thread
+            and window.start <= met.t
+            and (window.end is None or window.end >= since)
+        ]
+        # The same kernel, where its name is known; else whatever was being loaded at that moment.
+        same = [window for window in beside if kernel and _kernel(window.opened) == kernel]
+        window = same[-1] if same else seen.foreign(State.KERNEL, met.thread, met.t)
     if window is None:
-        return replace(base, met=mine[-1])
-    return replace(base, mechanism=Mechanism.KERNEL, met=mine[-1], culprit=window.thread, window=window)
+        return replace(base, met=met)
+    return replace(base, mechanism=Mechanism.KERNEL, met=met, culprit=window.thread, window=window)
+
+
+def _kernel(event: Event) -> str:
+    """``triton_poi_fused_mul_1 #3f2a``: which object an event is about; empty where it has no number."""
+    words = event.value.split()
+    place = next((place for place, word in enumerate(words) if word.startswith("#")), 0)
+    return " ".join(words[place - 1 : place + 1]) if place else ""
 
 
 def _annotated(seen: Seen, base: Collision, failure: Failure) -> Collision:
@@ -116,7 +150,10 @@ def _annotated(seen: Seen, base: Collision, failure: Failure) -> Collision:
 
 _KINDS: Sequence[tuple[tuple[str, ...], Callable[[Seen, Collision, Failure], Collision]]] = (
     (("recompile_limit", "FailOnRecompileLimitHit"), _recompiled),
-    (("load_kernel() must be called", "static_triton_launcher", "static_cuda_launcher"), _launched),
+    (
+        ("load_kernel() must be called", "static_triton_launcher", "static_cuda_launcher", "Autotuned launcher config"),
+        _launched,
+    ),
     (("CURRENT_PATCHER", "in _new_patcher"), _patched),
     (("LoweringException", "_inductor/graph.py"), _fell_back),
     (("fx/traceback.py", "torch.fx.traceback"), _annotated),

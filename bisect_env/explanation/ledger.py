@@ -79,11 +79,11 @@ _SUSPECTS = (
     ),
     _Suspect(
         "inductor's kernel load",
-        "A kernel was launched while another thread was still loading it.",
+        "A kernel was launched or tuned while another thread was loading or tuning it, or had unloaded it.",
         State.KERNEL,
         (Mechanism.KERNEL,),
         (Action.ENTER, Action.CALL),
-        "kernel loads",
+        "loads, tunings and unloads",
         "a failure raised in inductor's launcher, or none in many more trials with kernels loaded by two threads",
     ),
 )

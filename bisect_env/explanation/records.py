@@ -29,7 +29,7 @@ class State(StrEnum):
     PATCHER = "fx-patcher"
     """What a trace patches for its time, on one stack for all threads: enter and leave."""
     KERNEL = "kernel-load"
-    """Inductor loads or launches a kernel that has to be loaded first."""
+    """Inductor loads, tunes or unloads a kernel, or launches one that is not loaded."""
     BACKWARD = "backward"
     """Autograd runs a compiled function's backward, in whatever thread."""
     UNFUSED = "unfused-attention"
@@ -154,7 +154,7 @@ class Mechanism(StrEnum):
     ANNOTATION = "another thread's annotations"
     PATCHER = "another thread's patches"
     """Torch ended a trace while that of another thread, begun later, had not: it took the other one's patches back."""
-    KERNEL = "a kernel that another thread was loading"
+    KERNEL = "a kernel that another thread was loading, tuning or unloading"
     UNKNOWN = "none of the known ones"
 
 

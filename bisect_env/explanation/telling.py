@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bisect_env.explanation.annotations import put_back
+from bisect_env.explanation.annotations import left_behind
 from bisect_env.explanation.collisions import is_backward
 from bisect_env.explanation.records import (
     Action,
@@ -54,7 +54,7 @@ NAMES = {
     State.RECOMPILE_LIMIT: "the recompile limit",
     State.ANNOTATION: "FX annotations",
     State.PATCHER: "the patches of a trace",
-    State.KERNEL: "a kernel's load",
+    State.KERNEL: "a kernel's load or tuning",
     State.BACKWARD: "a compiled function's backward",
     State.UNFUSED: "the eager attention",
     State.STANDING: "where it stood",
@@ -145,7 +145,8 @@ def _collision(seen: Seen, clock: Clock, each: Collision, trial: TrialRecord) ->
     later = f"{took(each.met.t - window.start)} later"
     read = _read(clock, each, later) + _obeyed(clock, each)
     told.append(f"Thread {window.thread} {_opened(clock, window)}{while_}; {read}{_end(each)}")
-    told.append(_until(clock, window) + _put_back(seen, clock, each))
+    if window.opened.action is not Action.CALL:
+        told.append(_until(clock, window) + _put_back(seen, clock, each))
     return told
 
 
@@ -155,7 +156,11 @@ def _opened(clock: Clock, window: Window) -> str:
         State.COMPILING: "set the flag behind is_compiling()",
     }.get(window.state, f"began {NAMES[window.state]}")
     where = place(window.opened.stack)
+    if window.state is State.KERNEL and window.opened.action is Action.CALL:
+        verb = f"unloaded {window.opened.value.removesuffix(' unloaded')}"
     what = window.opened.value.partition(" ")[2] if window.state is State.ANNOTATION else ""
+    if window.state is State.KERNEL and window.opened.action is Action.ENTER:
+        what = window.opened.value
     return f"{verb}{f' ({what})' if what else ''} at {clock.at(window.start)}{f' from {where}' if where else ''}"
 
 
@@ -171,6 +176,8 @@ def _read(clock: Clock, each: Collision, later: str) -> str:
     met = each.met
     assert met is not None
     verb = "read it" if met.action in (Action.OBEYED, Action.READ) else "was in the same"
+    if met.state is State.KERNEL and met.action is Action.CALL:
+        verb = "launched it"
     if each.obeyed is not None:
         verb = "took it onto what it traced"
     where = place(met.stack)
@@ -189,16 +196,19 @@ def _obeyed(clock: Clock, each: Collision) -> str:
 
 
 def _put_back(seen: Seen, clock: Clock, each: Collision) -> str:
-    """That what had ended when it was met had been put back, and by whom."""
+    """That what had ended when it was met was still there, and why."""
     if each.obeyed is None or each.window is None or each.met is None:
         return ""
     if each.window.end is None or each.met.t <= each.window.end:
         return ""
-    back = put_back(seen, each.obeyed.value.partition(": ")[0], each.window, each.met)
-    if back is None:
+    left = left_behind(seen.log.events, each.obeyed.value.partition(": ")[0], each.met.t)
+    if left is None:
         return " It was still there when it was met."
-    where = place(back.stack)
-    return f" Thread {back.thread} put it back at {clock.at(back.t)}{f' in {where}' if where else ''}."
+    return (
+        f" It had come to stay: {left.wrote.thread} began one at {clock.at(left.wrote.t)}, {left.met.thread} met it at"
+        f" {clock.at(left.met.t)} and put it back at {clock.at(left.put_back.t)}, when it was over. From then on"
+        " whatever any thread traced took it."
+    )
 
 
 def _end(each: Collision) -> str:

@@ -29,7 +29,7 @@ REMEDIES = {
         " only while no other thread traces"
     ),
     Mechanism.PATCHER: f"{WARM_UP}, so that no two threads trace at once",
-    Mechanism.KERNEL: f"{WARM_UP}, so that every kernel is loaded",
+    Mechanism.KERNEL: f"{WARM_UP}, so that every kernel is loaded and tuned",
 }
 """What would take the window away, by what is known of it."""
 

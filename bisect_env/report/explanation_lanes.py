@@ -49,7 +49,7 @@ MEANING = {
     Kind.TRACING: "has the FX tracing flag set",
     Kind.ANNOTATION: "writes FX annotations",
     Kind.PATCHER: "has a trace's patches on",
-    Kind.KERNEL: "loads a kernel",
+    Kind.KERNEL: "loads or tunes a kernel",
     Kind.UNFUSED: "runs unfused attention",
     Kind.OTHER: "has another piece of state set",
 }

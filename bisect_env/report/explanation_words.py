@@ -33,7 +33,7 @@ OPEN = {
     State.RECOMPILE_LIMIT: "the recompile limit reached",
     State.ANNOTATION: "FX annotations open",
     State.PATCHER: "a trace's patches on",
-    State.KERNEL: "a kernel being loaded",
+    State.KERNEL: "a kernel being loaded or tuned",
     State.BACKWARD: "a compiled backward running",
     State.UNFUSED: "unfused attention running",
     State.UNCAUGHT: "an exception",

@@ -30,6 +30,7 @@ from witness_targets import (
     RAISED,
     TRACE,
     UNFUSED,
+    UNLOAD,
 )
 
 NESTED = (TRACE, COMPILE)
@@ -185,15 +186,11 @@ class Hooks:
             lane = lanes.here()
             last = writers.get(name, lane)
             writers[name] = lane
-            new = set(_keys(value.get("custom"))) - set(_keys(before.get("custom")))
-            back = [key for key in sorted(new) if not lane.annotations.is_own(key)]
-            if last is lane and not back:
+            if last is lane:
                 lane.count(state, "set")
             else:
                 lost = " and its custom" if "custom" in before and "custom" not in value else ""
-                lost += f", with {', '.join(back)}" if back else ""
-                whose = "its own" if last is lane else f"{last.name}'s"
-                lanes.event(lane, t, state, "set", f"{name}, over {whose}{lost}")
+                lanes.event(lane, t, state, "set", f"{name}, over {last.name}'s{lost}")
 
         return replace
 
@@ -301,7 +298,13 @@ class Hooks:
                 lane = lanes.here()
                 lanes.event(lane, clock(), state, "call", f"{_kernel(kernel)} launched and not loaded")
 
-        return {CONFIG: first_call, UNFUSED: unfused, KERNEL: launched}[state]
+        def unloaded(kernel: Any = None) -> None:
+            if getattr(kernel, "module", None) is not None:
+                lanes.event(lanes.here(), clock(), state, "call", f"{_kernel(kernel)} unloaded")
+
+        if state == KERNEL:
+            return unloaded if place.rpartition(".")[2] == UNLOAD else launched
+        return {CONFIG: first_call, UNFUSED: unfused}[state]
 
     def _returns(self, state: str, place: str, space: Space) -> Callable[..., Any]:
         lanes = self._lanes
@@ -386,8 +389,14 @@ def _keys(annotations: Any) -> list[str]:
 
 
 def _kernel(kernel: Any) -> str:
-    """The name of a kernel, or of a file of kernels."""
-    return kernel.rpartition("/")[2] if isinstance(kernel, str) else str(getattr(kernel, "name", "a kernel"))
+    """The name of a file of kernels; of a kernel or what tunes it with a number, which is the same for the same object.
+
+    Equal names are no more than equal source.
+    """
+    if isinstance(kernel, str):
+        return kernel.rpartition("/")[2]
+    name = getattr(kernel, "name", None) or getattr(getattr(kernel, "fn", None), "__name__", "a kernel")
+    return f"{name} #{id(kernel) >> 4 & 0xFFFFFF:x}"
 
 
 def _in_graph() -> bool:

@@ -14,6 +14,8 @@ KERNEL, BACKWARD, UNFUSED = "kernel-load", "backward", "unfused-attention"
 PATCHER, STANDING, UNCAUGHT = "fx-patcher", "standing", "uncaught-exception"
 ANNOTATE = "annotate"
 """The function that writes annotations of a caller's own."""
+UNLOAD = "close"
+"""The method that unloads a kernel."""
 RAISED = "raised"
 """What obeying came to: the call failed."""
 
@@ -73,6 +75,7 @@ class Module:
 _LAUNCHER = (
     Function(KERNEL, "load_kernel", "span", ("self",)),
     Function(KERNEL, "run", "call", ("self",)),
+    Function(KERNEL, UNLOAD, "call", ("self",)),
 )
 _CUDA_LAUNCHER, _TRITON_LAUNCHER = (f"torch._inductor.runtime.static_{kind}_launcher" for kind in ("cuda", "triton"))
 
@@ -110,6 +113,9 @@ MODULES: dict[str, Module] = {
     "torch._inductor.graph": Module(keys=(Key(ANNOTATION, "GraphLowering.call_function", "fallback_to_eager"),)),
     _CUDA_LAUNCHER: Module(functions=_LAUNCHER, instead=_TRITON_LAUNCHER),
     _TRITON_LAUNCHER: Module(functions=_LAUNCHER, instead=_CUDA_LAUNCHER),
+    "torch._inductor.runtime.triton_heuristics": Module(
+        functions=(Function(KERNEL, "CachingAutotuner.autotune_to_one_config", "span", ("self",)),)
+    ),
     "torch._inductor.codecache": Module(
         functions=(Function(KERNEL, "PyCodeCache.load_by_key_path", "span", ("path",)),)
     ),
