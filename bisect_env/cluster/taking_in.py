@@ -15,8 +15,8 @@ from bisect_env.cluster.settings import SlurmSettings
 from bisect_env.cluster.submitting import Cluster
 from bisect_env.store.database import Store
 from bisect_env.store.trials import StoredTrial
-from bisect_env.trials.records import TrialRecord
 from bisect_env.trials.runner import Stopped
+from bisect_env.verdicts.hardware import ran_on
 from bisect_env.verdicts.samples import counts
 
 
@@ -97,10 +97,7 @@ def _drained(flight: Flight, store: Store, stop: threading.Event) -> int:
 def _stored(store: Store, result: ItemResult, of: str) -> bool:
     """Store a record, unless it is there, or another one in its place was counted meanwhile."""
     sample, record = placed(result.sample, of), result.sample.record
-    if store.trial(record.id) is not None:
-        return False
-    in_place = (s for s in store.trials_of_cell(result.cell_key) if _place(s) == _place(sample))
-    if counts(record) and any(counts(other.record) for other in in_place):
+    if store.trial(record.id) is not None or _replaced(store, result.cell_key, sample):
         return False
     try:
         store.put_trial(record, result.cell_key, sample.run_id, sample.block, record.reproducer)
@@ -109,6 +106,19 @@ def _stored(store: Store, result: ItemResult, of: str) -> bool:
     return True
 
 
-def _place(sample: StoredTrial) -> tuple[str, str, str, str, int]:
-    record: TrialRecord = sample.record
-    return sample.run_id, record.environment, record.reproducer, record.side, sample.block
+def _replaced(store: Store, cell_key: str, sample: StoredTrial) -> bool:
+    """Whether its own run, or one since that did not wait for it (on this host), has a trial that counts in its place.
+
+    What other GPUs came to is not in its place: only one of the two counts.
+    """
+    record, run = sample.record, store.run(sample.run_id)
+    if run is None or not counts(record):
+        return False
+    others = store.trials(cell_key, record.environment, record.reproducer)
+    return any(
+        (other.record.side, other.block) == (record.side, sample.block)
+        and counts(other.record)
+        and (other.run_id == sample.run_id or other.record.started >= run.started)
+        and ran_on(other.record) == ran_on(record)
+        for other in others
+    )

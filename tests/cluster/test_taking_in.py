@@ -16,10 +16,11 @@ from bisect_env.cluster.taking_in import take_in
 from bisect_env.engine import left_over
 from bisect_env.errors import InfrastructureError
 from bisect_env.store.database import Store
-from bisect_env.trials.records import Outcome, Side
+from bisect_env.trials.records import Device, Outcome, Side
 from bisect_env.trials.runner import Stopped
 from tests.cluster.pretended import Pretended
 from tests.cluster.test_flight import ENDED, result_of
+from tests.store.samples import H200
 
 TOKEN = "0a1b2c3d"
 
@@ -113,6 +114,22 @@ def test_only_one_trial_of_a_place_counts(
 ) -> None:
     job.write_result(result_of("u0", outcome=first), left.folder / f"{TOKEN}-0")
     job.write_result(result_of("again"), left.folder / f"{TOKEN}-1")
+    ends(left, 0)
+    ends(left, 1)
+    assert take() == number
+
+
+@pytest.mark.parametrize(("when", "devices", "number"), [(60.0, (), 0), (-60.0, (), 1), (60.0, (H200,), 1)])
+def test_what_another_run_measured_in_its_place_since_counts_instead(
+    left: Pending, take: Callable[..., int], store: Store, when: float, devices: tuple[Device, ...], number: int
+) -> None:
+    """A run on this host that did not wait; not an earlier one, nor one on another GPU."""
+    run = store.run("run")
+    assert run is not None
+    store.start_run("m", "m.yaml", (), 0, {}, run_id="here")
+    found = result_of("local")
+    record = replace(found.sample.record, started=run.started + when, devices=devices)
+    store.put_trial(record, found.cell_key, "here", found.sample.block, record.reproducer)
     ends(left, 0)
     ends(left, 1)
     assert take() == number
