@@ -176,8 +176,7 @@ class _Job:
             self.ended = replace(self.ended, fits=fits)
 
     def _run_items(self, bench: Bench, found: Mapping[str, Environment], own: Path) -> None:
-        # A job that is started again goes on where it was.
-        done = job.results(self._folder)
+        done = job.results(self._folder)  # A job that is started again goes on where it was.
         place = Place(0, machine.cores())
         for item in self._spec.items:
             if item.id in done:
