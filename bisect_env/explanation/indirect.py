@@ -91,39 +91,44 @@ def _launched(seen: Seen, base: Collision, failure: Failure) -> Collision:
     mine = [event for event in events if _works_for(event, failure)]
     if not mine:
         return base
-    met = mine[-1]
-    kernel = _kernel(met)
-    unloaded = [
-        event
-        for event in events
-        if event.action is Action.CALL
-        and event.value.endswith(" unloaded")
-        and event.thread != met.thread
-        and event.t <= met.t
-        and _kernel(event) == kernel
-    ]
-    if met.action is Action.CALL and unloaded:
-        window: Window | None = Window(State.KERNEL, unloaded[-1].thread, unloaded[-1].t, None, unloaded[-1], None)
-    else:
-        own = seen.own(State.KERNEL, met.thread, met.t)
-        since = own.start if own is not None else met.t
-        beside = [
-            window
-            for window in seen.windows
-            if window.state is State.KERNEL
-            and window.thread != met.thread
-            and window.start <= met.t
-            and (window.end is None or window.end >= since)
-        ]
-        # The same kernel, where its name is known; else whatever was being loaded at that moment.
-        same = [window for window in beside if kernel and _kernel(window.opened) == kernel]
-        window = same[-1] if same else seen.foreign(State.KERNEL, met.thread, met.t)
+    launched = [event for event in mine if event.action is Action.CALL and event.value.endswith("not loaded")]
+    met = (launched or mine)[-1]
+    window = _unloaded(events, met) or _beside(seen, met)
     if window is None:
         return replace(base, met=met)
     return replace(base, mechanism=Mechanism.KERNEL, met=met, culprit=window.thread, window=window)
 
 
-def _kernel(event: Event) -> str:
+def _unloaded(events: Sequence[Event], met: Event) -> Window | None:
+    """From the moment that another thread unloaded the very kernel that was launched; it stays so."""
+    found = [
+        event
+        for event in events
+        if event.value.endswith(" unloaded")
+        and event.thread != met.thread
+        and event.t <= met.t
+        and _object(event) == _object(met)
+    ]
+    return Window(State.KERNEL, found[-1].thread, found[-1].t, None, found[-1], None) if found else None
+
+
+def _beside(seen: Seen, met: Event) -> Window | None:
+    """Where another thread loaded or tuned it meanwhile: the same object where it is known, else any at that moment."""
+    own = seen.own(State.KERNEL, met.thread, met.t)
+    since = met.t if own is None else own.start
+    same = [
+        window
+        for window in seen.windows
+        if window.state is State.KERNEL
+        and window.thread != met.thread
+        and window.start <= met.t
+        and (window.end is None or window.end >= since)
+        and _object(window.opened) == _object(met)
+    ]
+    return same[-1] if same and _object(met) else seen.foreign(State.KERNEL, met.thread, met.t)
+
+
+def _object(event: Event) -> str:
     """``triton_poi_fused_mul_1 #3f2a``: which object an event is about; empty where it has no number."""
     words = event.value.split()
     place = next((place for place, word in enumerate(words) if word.startswith("#")), 0)
