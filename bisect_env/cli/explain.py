@@ -19,6 +19,7 @@ from bisect_env.cli.common import STORE_FILE, Progress, complain, ends_cleanly, 
 from bisect_env.cli.executor_option import Elsewhere, executor_options
 from bisect_env.cli.option_parts import bundle_option
 from bisect_env.engine.defaults import default_matrix
+from bisect_env.engine.recall import StoredReleases
 from bisect_env.engine.settings import Settings
 from bisect_env.environments.index import SimpleIndex
 from bisect_env.environments.uv import Uv
@@ -26,6 +27,7 @@ from bisect_env.errors import ExitCode, InfrastructureError
 from bisect_env.explanation.driver import CONTROLS, FAILURES, MOST, Asked, Witnessing
 from bisect_env.explanation.explain import is_explained
 from bisect_env.explanation.planned import Planned
+from bisect_env.explanation.recalled import recalled
 from bisect_env.explanation.records import Explanation
 from bisect_env.matrix.loading import load
 from bisect_env.report import explain_plan
@@ -69,6 +71,12 @@ Exit codes:
     "--dry-run", "dry", is_flag=True, help="List what would be built and downloaded, and the trials; do nothing."
 )
 @click.option("--again", is_flag=True, help="Run new trials, and leave witnessed ones that are stored out.")
+@click.option(
+    "--stored",
+    "only_stored",
+    is_flag=True,
+    help="Only tell what the store has, which may be another host's: build and run nothing.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the trials.")
 @gpu_options
 @executor_options
@@ -84,6 +92,7 @@ def command(
     controls: int,
     dry: bool,
     again: bool,
+    only_stored: bool,
     seed: int,
     gpus: str | None,
     allow_busy: bool,
@@ -112,8 +121,13 @@ def command(
     bisect-env explain torch-2.11.0 matrices/cpu.yaml --dry-run    # what would it take?
     bisect-env explain 3f2a91c0 --trials 10 --html why.html
     bisect-env explain 3f2a91c0 --again -o why.md --json why.json
+    bisect-env explain 3f2a91c0 --stored --store from-the-gpu-host --html why.html
     """
     output.check_writable(json_path, output_path, [("--html", html_path)])
+    if only_stored:
+        if dry or again:
+            raise click.UsageError("--stored runs nothing: neither --dry-run nor --again goes with it.")
+        return _stored(name, file, root, fmt, json_path, output_path, html_path)
     path, why = _matrix(name, file, root, gpus)
     brought = None if bundle is None else Offline.open(bundle)
     matrix = load(path, brought or SimpleIndex())
@@ -149,6 +163,28 @@ def command(
     if ended is not None:
         complain("Interrupted. What was witnessed is kept: the same command without --again goes on from there.")
         return ExitCode.INTERRUPTED
+    return ExitCode.PASSED if is_explained(found) else ExitCode.INCONCLUSIVE
+
+
+def _stored(
+    name: str,
+    file: Path | None,
+    root: Path,
+    fmt: str | None,
+    json_path: str | None,
+    output_path: Path | None,
+    html_path: Path | None,
+) -> ExitCode:
+    """Explain what a store has of the cell, wherever it was measured."""
+    path, why = _matrix(name, file, root, None)
+    with stored(root) as store:
+        matrix = load(path, StoredReleases(store))
+        cell = chosen(name, matrix.cells, path)
+        found, marks = recalled(cell, reproducers.prepare(matrix.reproducer), store)
+    for note in (why, *matrix.notes, *marks):
+        if note:
+            complain(note)
+    _put(found, path, fmt, json_path, output_path, html_path)
     return ExitCode.PASSED if is_explained(found) else ExitCode.INCONCLUSIVE
 
 

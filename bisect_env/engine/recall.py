@@ -86,6 +86,12 @@ def recall(matrix: Matrix, reproducer: Reproducer, store: Store, max_race_rate: 
     return Recalled(tuple(results), runs_of(results, store))
 
 
+def recall_cell(cell: Cell, reproducer: Reproducer, store: Store) -> tuple[CellState, tuple[str, ...]]:
+    """One cell with the trials that the store has of it, of whatever kind, and what must be said of them."""
+    state, key = _found(cell, store, _elsewhere(store))
+    return state, _take(state, key, store, reproducer, {run.id: run for run in store.runs()})
+
+
 def runs_of(results: Sequence[Result], store: Store) -> tuple[StoredRun, ...]:
     """The runs that the results' trials are of, the earliest first."""
     used = {sample.run_id for result in results for sample in result.samples}

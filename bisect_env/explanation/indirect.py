@@ -130,7 +130,7 @@ def _beside(seen: Seen, met: Event) -> Window | None:
 
 def _object(event: Event) -> str:
     """``triton_poi_fused_mul_1 #3f2a``: which object an event is about; empty where it has no number."""
-    words = event.value.split()
+    words = event.value.replace(",", " ").split()
     place = next((place for place, word in enumerate(words) if word.startswith("#")), 0)
     return " ".join(words[place - 1 : place + 1]) if place else ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from bisect_env.explanation.records import (
@@ -89,8 +90,30 @@ def headline(explanation: Explanation) -> str:
     alike = sum(
         bool(each.collisions) and each.collisions[0].mechanism is first.mechanism for each in others(explanation)
     )
-    went = "" if explanation.failed <= alike + 1 else f"; {explanation.failed} went wrong"
-    return f"{cell}: {first.mechanism}, seen in {alike + 1} of {witnessed}{went}. {capital(told(first))}."
+    seen = f"seen in {alike + 1} of {witnessed}{_further(explanation, first, alike + 1)}"
+    return f"{cell}: {first.mechanism}, {seen}. {capital(told(first))}."
+
+
+def _further(explanation: Explanation, first: Collision, alike: int) -> str:
+    """What explains the trials that the first mechanism does not: ``; another thread's trace in 2; 8 went wrong``."""
+    kinds = Counter(each.collisions[0].mechanism for each in explanation.accounts if each.collisions)
+    del kinds[first.mechanism]
+    unknown = kinds.pop(Mechanism.UNKNOWN, 0)
+    parts = [f"; {mechanism} in {number}" for mechanism, number in kinds.most_common()]
+    parts += [f"; none of the known ones in {unknown}"] if unknown else []
+    if explanation.failed > alike + kinds.total() + unknown:
+        parts.append(f"; {explanation.failed} went wrong")
+    return "".join(parts)
+
+
+def _cause(culprit: str, window: Window, collision: Collision) -> str:
+    """What the other thread had to do with it: open at that moment, or left behind."""
+    if window.opened.action is Action.CALL:
+        return f" after thread {culprit} had unloaded the kernel"
+    met = collision.at if collision.met is None else collision.met.t
+    if window.state is State.ANNOTATION and window.end is not None and window.end < met:
+        return f" for FX annotations that thread {culprit} had left behind"
+    return f" while thread {culprit} had {OPEN[window.state]}"
 
 
 def others(explanation: Explanation) -> tuple[Account, ...]:
@@ -102,7 +125,7 @@ def others(explanation: Explanation) -> tuple[Account, ...]:
 def told(collision: Collision) -> str:
     """A collision as half a sentence: ``in thread w1 the call failed while thread w0 had a trace open``."""
     if collision.culprit and collision.window is not None:
-        cause = f" while thread {collision.culprit} had {OPEN[collision.window.state]}"
+        cause = _cause(collision.culprit, collision.window, collision)
     else:
         cause = f", beside thread {collision.culprit}" if collision.culprit else ""
     times = f", {collision.count} times" if collision.count > 1 else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import time
 from collections import Counter
@@ -369,3 +370,26 @@ def test_trials_that_cannot_run_here_end_it(flags: World) -> None:
 def test_help_teaches(tmp_path: Path, world: World) -> None:
     text = world.run("explain", "--help").stdout
     assert "bisect-env explain torch=2.11.0,transformers=5.8.1 matrices/cpu.yaml" in text and "3  undecided" in text
+
+
+def test_a_store_brought_home_is_explained_where_nothing_can_run(flags: World) -> None:
+    assert flags.run("explain", "torch=2.11.0", "m.yaml", "--json", "there.json").returncode == 0
+    brought = flags.folder / "brought"
+    brought.mkdir()
+    shutil.copy(flags.store / "store.sqlite", brought)
+    shutil.rmtree(flags.store)
+    flags.index.stop()
+    (brought / "store.sqlite").chmod(0o444)
+    before = (brought / "store.sqlite").read_bytes()
+    words = ("explain", "torch=2.11.0", "m.yaml", "--stored", "--store", "brought")
+    done = flags.run(*words, "--json", "here.json", "--html", "here.html")
+    assert done.returncode == 0, done.stderr
+    assert "another thread's trace" in done.stdout and "Traceback" not in done.stderr
+    there, here = (json.loads((flags.folder / name).read_text()) for name in ("there.json", "here.json"))
+    assert here == there
+    assert (brought / "store.sqlite").read_bytes() == before and (flags.folder / "here.html").stat().st_size
+    none = flags.run("explain", "torch=2.14.1", "m.yaml", "--stored", "--store", "brought")
+    assert none.returncode == 2 and "no witnessed trial" in none.stderr
+    for flag in ("--dry-run", "--again"):
+        refused = flags.run(*words, flag)
+        assert refused.returncode == 2 and "--stored runs nothing" in refused.stderr

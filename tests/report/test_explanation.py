@@ -36,7 +36,7 @@ def test_what_is_explained_is_told_before_what_is_not() -> None:
     found = explanation(clean, silent("2"), unknown, raced("3"), raced("4"))
     told = words.primary(found)
     assert told is not None and told.trial == "3"
-    assert "seen in 2 of 5 witnessed trials; 4 went wrong" in words.headline(found)
+    assert "seen in 2 of 5 witnessed trials; none of the known ones in 1; 4 went wrong" in words.headline(found)
     assert [each.trial for each in words.others(found)] == ["1", "2", "0", "4"]
     none_known = explanation(silent("2"), unknown)
     assert "by none of the known mechanisms. Trial 0" in words.headline(none_known)
