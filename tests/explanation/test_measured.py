@@ -1,0 +1,67 @@
+"""The accounts of trials that were witnessed on an H200: each failed thread of each is explained."""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+import pytest
+
+from bisect_env.engine.recall import StoredReleases
+from bisect_env.explanation.recalled import recalled
+from bisect_env.explanation.records import Consequence, Explanation, Mechanism, State
+from bisect_env.matrix.loading import load
+from bisect_env.store.database import Store
+from bisect_env.trials import reproducers
+
+ROOT = Path(__file__).parents[2]
+CELL = "torch-{}_transformers-5.8.1_attention-transformers"
+
+
+def explained(folder: Path, store: str, torch: str) -> Explanation:
+    path = folder / "store.sqlite"
+    path.write_bytes(lzma.decompress((ROOT / "docs" / "results" / f"{store}.sqlite.xz").read_bytes()))
+    with Store(path, read_only=True) as opened:
+        matrix = load(ROOT / "matrices" / "h200.yaml", StoredReleases(opened))
+        [cell] = [cell for cell in matrix.cells if cell.id == CELL.format(torch)]
+        found, _ = recalled(cell, reproducers.prepare(matrix.reproducer), opened)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("store", "torch", "trials", "mechanisms"),
+    [
+        ("explain-h200-torch-2.11", "2.11.0", 6, {Mechanism.FOREIGN_TRACE}),
+        ("explain-h200-torch-2.13-2.14", "2.13.0", 8, {Mechanism.ANNOTATION, Mechanism.KERNEL}),
+        ("explain-h200-torch-2.13-2.14", "2.14.1", 6, {Mechanism.ANNOTATION, Mechanism.KERNEL}),
+    ],
+)
+def test_every_failed_thread_is_explained(
+    tmp_path: Path, store: str, torch: str, trials: int, mechanisms: set[Mechanism]
+) -> None:
+    found = explained(tmp_path, store, torch)
+    assert (found.failed, len(found.accounts)) == (trials, trials)
+    collisions = [collision for account in found.accounts for collision in account.collisions]
+    failed = [collision for collision in collisions if collision.consequence is Consequence.FAILED]
+    assert {collision.mechanism for collision in failed} == mechanisms
+    assert len(failed) >= trials
+    for collision in failed:
+        # The other thread did it, and the stacks of both are there to prove it.
+        assert collision.culprit not in ("", collision.victim) and collision.window is not None
+        assert collision.window.opened.stack and collision.met is not None and collision.met.stack
+    kept = {each.name for each in found.hypotheses if each.standing == "kept"}
+    assert ("FX annotations" in kept) == (Mechanism.ANNOTATION in mechanisms)
+
+
+def test_each_annotation_was_left_behind_by_two_threads_that_made_masks(tmp_path: Path) -> None:
+    found = explained(tmp_path, "explain-h200-torch-2.13-2.14", "2.14.1")
+    for account in found.accounts:
+        for collision in account.collisions:
+            if collision.mechanism is Mechanism.ANNOTATION:
+                assert collision.window is not None and collision.window.state is State.ANNOTATION
+                assert "_dense_to_ordered" in {frame.function for frame in collision.window.opened.stack}
+                assert collision.obeyed is not None and collision.obeyed.value.endswith("flex_attention_backward")
+        said = " ".join(account.sentences)
+        assert ("It had come to stay" in said) == any(
+            collision.mechanism is Mechanism.ANNOTATION for collision in account.collisions
+        )
