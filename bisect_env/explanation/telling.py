@@ -9,57 +9,12 @@ from collections.abc import Sequence
 
 from bisect_env.explanation.annotations import left_behind
 from bisect_env.explanation.collisions import is_backward
-from bisect_env.explanation.records import (
-    Action,
-    Collision,
-    Consequence,
-    Frame,
-    Mechanism,
-    State,
-    Window,
-    WitnessLog,
-)
+from bisect_env.explanation.phrases import NAMES, Clock, cut, place, took
+from bisect_env.explanation.records import Action, Collision, Consequence, Mechanism, State, Window
 from bisect_env.explanation.seen import Seen
 from bisect_env.explanation.waiting import cycle, waits
 from bisect_env.explanation.windows import FLAGS, Stuck
 from bisect_env.trials.records import Outcome, TrialRecord
-
-WRAPPERS = frozenset(
-    {
-        "_fn",
-        "inner",
-        "wrapper",
-        "wrapped",
-        "__call__",
-        "__enter__",
-        "__exit__",
-        "enter_context",
-        "__next__",
-        "decorate_context",
-    }
-    | {"_call_impl", "_wrapped_call_impl"}
-)
-"""Functions that only pass a call on; no sentence names them."""
-CALLERS = 3
-"""Further frames that a sentence names behind the innermost one."""
-LONGEST = 200
-"""Characters of a message in a sentence."""
-NAMES = {
-    State.TRACING: "the tracing flag",
-    State.COMPILING: "the flag behind is_compiling()",
-    State.TRACE: "a trace",
-    State.COMPILE: "a compile",
-    State.LOCK: "the compile lock",
-    State.CONFIG: "dynamo's configuration",
-    State.RECOMPILE_LIMIT: "the recompile limit",
-    State.ANNOTATION: "FX annotations",
-    State.PATCHER: "the patches of a trace",
-    State.KERNEL: "a kernel's load or tuning",
-    State.BACKWARD: "a compiled function's backward",
-    State.UNFUSED: "the eager attention",
-    State.STANDING: "where it stood",
-    State.UNCAUGHT: "an exception",
-}
 
 
 def sentences_of(seen: Seen, collisions: Sequence[Collision], trial: TrialRecord) -> tuple[str, ...]:
@@ -86,40 +41,6 @@ def sentences_of(seen: Seen, collisions: Sequence[Collision], trial: TrialRecord
     if not seen.log.complete:
         told.append("The process ended before the witness closed its log: its last moments may be missing.")
     return tuple(told)
-
-
-class Clock:
-    """Times as sentences tell them."""
-
-    def __init__(self, log: WitnessLog) -> None:
-        self._zero = min([log.started, *(event.t for event in log.events[:1])])
-
-    def at(self, t: float) -> str:
-        """``3.2041 s``."""
-        return f"{t - self._zero:.4f} s"
-
-
-def took(seconds: float) -> str:
-    """A short time: ``0.1 ms``, ``23 ms``, ``1.4 s``."""
-    if seconds < 0.00005:
-        return "less than 0.1 ms"
-    if seconds < 0.0095:
-        return f"{1000 * seconds:.1f} ms"
-    return f"{1000 * seconds:.0f} ms" if seconds < 0.9995 else f"{seconds:.1f} s"
-
-
-def place(stack: Sequence[Frame], callers: int = CALLERS) -> str:
-    """``Tracer.trace (torch/fx/_symbolic_trace.py:781) <- dispatch_trace <- make_fx``; empty without a stack."""
-    if not stack:
-        return ""
-    first, *rest = stack
-    names: list[str] = []
-    for frame in rest:
-        passes_on = frame.function in WRAPPERS or frame.function.startswith("<")
-        if not passes_on and frame.function != [first.function, *names][-1]:
-            names.append(frame.function)
-    behind = "".join(f" <- {name}" for name in names[:callers])
-    return f"{first.function} ({first.path}:{first.line}){behind}"
 
 
 def _collision(seen: Seen, clock: Clock, each: Collision, trial: TrialRecord) -> list[str]:
@@ -217,13 +138,6 @@ def _end(each: Collision) -> str:
     what = f" ({each.met.value})" if each.met is not None and each.met.value else ""
     times = f", and so did {each.count - 1} more calls" if each.count > 2 else ", and so did one more call"
     return f"; {each.consequence}{what}{times if each.count > 1 else ''}."
-
-
-def cut(message: str) -> str:
-    """A message of one line, with a full stop."""
-    line = " ".join(message.split())
-    line = line if len(line) <= LONGEST else line[: LONGEST - 3] + "..."
-    return line if line.endswith((".", "!", "?")) else line + "."
 
 
 def _until(clock: Clock, window: Window) -> str:

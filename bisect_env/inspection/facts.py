@@ -22,6 +22,12 @@ TRACING = ("torch.fx._symbolic_trace", "is_fx_tracing")
 COMPILING = ("torch.compiler", "is_compiling")
 COMPILER = "torch._dynamo.convert_frame"
 """Module that runs dynamo's compiles."""
+MASKS = "torch.nn.attention.flex_attention"
+"""Module that makes block masks."""
+ANNOTATIONS = ("torch.fx.traceback", "annotate")
+"""Module, and its function that writes annotations for whatever is traced meanwhile."""
+LOWERING = "torch._inductor.graph"
+"""Module that lowers what was traced."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +39,13 @@ class Fact:
     why: str
     """``torch/fx/_symbolic_trace.py: _is_fx_tracing_flag``; of what is not known, the reason."""
     held: bool | None = None
-    """Of ``is_compiling``: whether it is true in all threads for as long as dynamo compiles in one."""
+    """Of ``is_compiling``: whether it is true in all threads for as long as dynamo compiles in one. Of the masks'
+    annotations: whether inductor obeys one."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What the three things that threads of a process may share are in one torch."""
+    """What the things that threads of a process may share are in one torch."""
 
     tracing: Fact
     """The flag that FX is tracing."""
@@ -46,6 +53,8 @@ class Facts:
     """What ``torch.compiler.is_compiling()`` tells."""
     config: Fact
     """Values set in dynamo's configuration."""
+    masks: Fact
+    """Annotations that making block masks writes."""
 
 
 def facts(sources: Sources) -> Facts:
@@ -54,12 +63,12 @@ def facts(sources: Sources) -> Facts:
     Raises:
         InfrastructureError: a module that is there cannot be read.
     """
-    return Facts(_flag(sources, *TRACING), _compiling(sources), _config(sources))
+    return Facts(_flag(sources, *TRACING), _compiling(sources), _config(sources), _masks(sources))
 
 
 def unknown(why: str) -> Facts:
     """Where there is no torch to be read."""
-    return Facts(Fact(None, why), Fact(None, why), Fact(None, why))
+    return Facts(*[Fact(None, why)] * 4)
 
 
 def _flag(sources: Sources, module: str, function: str) -> Fact:
@@ -104,6 +113,47 @@ def _setters(stores: Sequence[Use]) -> set[str]:
 def _config(sources: Sources) -> Fact:
     found = overrides(sources)
     return Fact(found.scope, found.why)
+
+
+def _masks(sources: Sources) -> Fact:
+    """Whether making a mask annotates, where the annotations are kept, and whether inductor looks for the key."""
+    masks = tree_of(sources, MASKS)
+    if isinstance(masks, str):
+        return Fact(None, masks)
+    module, function = ANNOTATIONS
+    keys = {
+        key.value
+        for call in ast.walk(masks)
+        if isinstance(call, ast.Call) and last_name(call.func) == function
+        for given in call.args
+        if isinstance(given, ast.Dict)
+        for key in given.keys
+        if isinstance(key, ast.Constant) and isinstance(key.value, str)
+    }
+    if not keys:
+        return Fact(Scope.ABSENT, f"{MASKS} annotates nothing", held=False)
+    trees = tree_of(sources, module), tree_of(sources, LOWERING)
+    for tree in trees:
+        if isinstance(tree, str):
+            return Fact(None, tree)
+    annotates, lowering = trees
+    assert isinstance(annotates, ast.Module) and isinstance(lowering, ast.Module), "what is none was told"
+    stored = [
+        name
+        for node in annotates.body
+        if isinstance(node, ast.FunctionDef) and node.name == function
+        for part in ast.walk(node)
+        if isinstance(part, ast.Global)
+        for name in part.names
+    ]
+    if not stored:
+        return Fact(None, f"{module}.{function} stores in no name of its module")
+    scope = uses(sources, f"{module}.{stored[0]}", TORCH, within=(module,)).scope
+    obeyed = any(isinstance(node, ast.Constant) and node.value in keys for node in ast.walk(lowering))
+    where = f"{module}.{stored[0]}, where {MASKS} writes {', '.join(sorted(keys))}"
+    if scope in (Scope.UNKNOWN, Scope.ABSENT):
+        return Fact(None, f"{where}: it is not known who shares it")
+    return Fact(scope, f"{where}{f', which {LOWERING} obeys' if obeyed else ''}", held=obeyed)
 
 
 def _told_by(tree: ast.Module, function: str) -> str | None:

@@ -25,7 +25,8 @@ UNKNOWN = "unknown"
 LEGEND = (
     "tracing flag, process-wide: while one thread traces, a call in another may be taken for a traced one. "
     "is_compiling, process-wide in compiles: it may be true in a thread that compiles nothing. dynamo config, per "
-    "thread: a value set in one thread is the default again in a new one."
+    "thread: a value set in one thread is the default again in a new one. mask annotations, process-wide, obeyed: "
+    "making block masks writes an annotation that whatever other threads trace takes, and inductor obeys it."
 )
 
 
@@ -82,7 +83,7 @@ def table(shared: Shared, width: int, fmt: str = "simple") -> str:
     notes: dict[str, int] = {}
     rows = shared.torches
     for row in rows:
-        for fact in (row.facts.tracing, row.facts.compiling, row.facts.config):
+        for fact in (row.facts.tracing, row.facts.compiling, row.facts.config, row.facts.masks):
             if fact.scope is None:
                 notes.setdefault(fact.why, len(notes) + 1)
     grid = draw(
@@ -92,6 +93,7 @@ def table(shared: Shared, width: int, fmt: str = "simple") -> str:
             Column("tracing flag", tuple(_word(row.facts.tracing, notes) for row in rows)),
             Column("is_compiling", tuple(_compiling(row.facts.compiling, notes) for row in rows)),
             Column("dynamo config", tuple(_word(row.facts.config, notes) for row in rows)),
+            Column("mask annotations", tuple(_masks(row.facts.masks, notes) for row in rows)),
         ],
         fmt,
     )
@@ -120,6 +122,12 @@ def _cells(row: Told, notes: dict[str, int]) -> str:
 
 def _word(fact: Fact, notes: dict[str, int]) -> str:
     return f"{UNKNOWN} [{notes[fact.why]}]" if fact.scope is None else SHARED[fact.scope]
+
+
+def _masks(fact: Fact, notes: dict[str, int]) -> str:
+    if fact.scope is Scope.ABSENT:
+        return "none"
+    return f"{_word(fact, notes)}{', obeyed' if fact.held else ''}"
 
 
 def _compiling(fact: Fact, notes: dict[str, int]) -> str:

@@ -7,10 +7,11 @@ there.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from witness_syntax import asks, definitions, is_text, last_part, own_names
 from witness_targets import RAISED, Found, Function, Guard, Key, Module
 
 PREFIX = "_witness_hook_"
@@ -56,7 +57,7 @@ def rewrite(source: str | bytes, path: str, module: Module, flags: Mapping[str, 
         SyntaxError: the source is none of this Python.
     """
     tree = ast.parse(source)
-    kinds = dict(_definitions(tree, module))
+    kinds = dict(definitions(tree, module))
     own = {name: state for name, (state, kind) in kinds.items() if kind == "flag"}
     locals_ = {name: state for name, (state, kind) in kinds.items() if kind == "thread-local"}
     rewriter = _Rewriter(path, module, own, locals_, {**flags, **own})
@@ -86,34 +87,6 @@ def _words(item: Function | Guard | Key) -> str:
     if isinstance(item, Guard):
         return f"a branch on {' or '.join(item.asks)} in {item.name}"
     return f"look-up of {item.key} in {item.name}" if isinstance(item, Key) else item.name
-
-
-def _definitions(tree: ast.Module, module: Module) -> Iterator[tuple[str, tuple[str, str]]]:
-    """The module-level names that a pattern fits: state, and ``flag``, ``thread-local``, ``other`` or ``function``."""
-    for node in tree.body:
-        names: Sequence[ast.expr] = ()
-        value: ast.expr | None = None
-        if isinstance(node, ast.Assign):
-            names, value = node.targets, node.value
-        elif isinstance(node, ast.AnnAssign):
-            names, value = [node.target], node.value
-        for target in names:
-            for state, pattern in module.flags:
-                if isinstance(target, ast.Name) and pattern.fullmatch(target.id):
-                    yield target.id, (state, _kind(value))
-
-
-def _kind(value: ast.expr | None) -> str:
-    if value is None or isinstance(value, ast.Constant):
-        return "flag"
-    if isinstance(value, ast.Call) and _last(value.func) == "local":
-        return "thread-local"
-    return "other"
-
-
-def _last(node: ast.expr) -> str:
-    """The last part of a dotted name; empty for anything else."""
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
 class _Rewriter(ast.NodeTransformer):
@@ -161,10 +134,15 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         first = node.args[0] if node.args else None
-        if _last(node.func) == "getattr" and isinstance(first, ast.Name) and first.id in self._locals and self._hidden:
+        if (
+            last_part(node.func) == "getattr"
+            and isinstance(first, ast.Name)
+            and first.id in self._locals
+            and self._hidden
+        ):
             return self._call(node, "read own", self._locals[first.id], first.id, node)
         for key in self._keys:
-            if _last(node.func) == "get" and isinstance(first, ast.Constant) and first.value == key.key:
+            if last_part(node.func) == "get" and isinstance(first, ast.Constant) and first.value == key.key:
                 self._note(key.name, key.state, f"the look-up of {key.key}")
                 owner = next((part for part in ast.walk(node.func) if isinstance(part, ast.Name)), first)
                 return self._call(node, "found", key.state, key.key, node, owner)
@@ -221,7 +199,7 @@ class _Rewriter(ast.NodeTransformer):
         functions = [f for f in self._module.functions if f".{place}".endswith(f".{f.name}")]
         guards = [g for g in self._module.guards if f".{place}".endswith(f".{g.name}")]
         keys = [k for k in self._module.keys if f".{place}".endswith(f".{k.name}")]
-        self._hidden.append(_bound(node))
+        self._hidden.append(own_names(node))
         outer = self._guards, self._keys
         self._guards, self._keys = guards, keys
         node.body = [kept for statement in node.body for kept in _listed(self.visit(statement))]
@@ -235,7 +213,7 @@ class _Rewriter(ast.NodeTransformer):
     def _follow(self, node: ast.FunctionDef | ast.AsyncFunctionDef, function: Function, place: str) -> None:
         has = {argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
         arguments = [ast.Name(name, ast.Load()) for name in function.arguments if name in has]
-        start = 1 if _is_text(node.body[0]) else 0
+        start = 1 if is_text(node.body[0]) else 0
         head, body = node.body[:start], node.body[start:]
         last = body[-1]
 
@@ -260,14 +238,14 @@ class _Rewriter(ast.NodeTransformer):
     # Branches --------------------------------------------------------------------------------------------------------
 
     def visit_If(self, node: ast.If) -> ast.AST:
-        asked = [(guard, way) for guard in self._guards if (way := _asks(node.test, guard.asks)) is not None]
+        asked = [(guard, way) for guard in self._guards if (way := asks(node.test, guard.asks)) is not None]
         self.generic_visit(node)
         for guard, way in asked:
             self._obey(node.body if way else node.orelse, guard)
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        asked = [(guard, way) for guard in self._guards if (way := _asks(node.test, guard.asks)) is not None]
+        asked = [(guard, way) for guard in self._guards if (way := asks(node.test, guard.asks)) is not None]
         self.generic_visit(node)
         for guard, way in asked:
             branch = node.body if way else node.orelse
@@ -349,43 +327,3 @@ class _Returns(ast.NodeTransformer):
 
 def _listed(found: Any) -> list[ast.stmt]:
     return found if isinstance(found, list) else [found]
-
-
-def _is_text(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
-def _bound(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
-    """Names that are the function's own."""
-    arguments = node.args
-    every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
-    bound = {argument.arg for argument in every if argument}
-    declared: set[str] = set()
-    waiting: list[ast.AST] = list(node.body)
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            bound.add(part.name)
-            continue
-        if isinstance(part, ast.Lambda):
-            continue
-        if isinstance(part, ast.Global):
-            declared.update(part.names)
-        elif isinstance(part, ast.Name) and isinstance(part.ctx, (ast.Store, ast.Del)):
-            bound.add(part.id)
-        waiting += ast.iter_child_nodes(part)
-    return bound - declared
-
-
-def _asks(test: ast.expr, names: Sequence[str], way: bool = True) -> bool | None:
-    """Whether the test is about one of the calls: True when it holds if the call is true, False when if it is false."""
-    if isinstance(test, ast.Call) and _last(test.func) in names:
-        return way
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return _asks(test.operand, names, not way)
-    if isinstance(test, ast.BoolOp):
-        for value in test.values:
-            found = _asks(value, names, way)
-            if found is not None:
-                return found
-    return None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bisect_env.explanation.explain import account
+from bisect_env.explanation.phrases import place, took
 from bisect_env.explanation.records import Action, Frame, State
-from bisect_env.explanation.telling import place, took
 from bisect_env.trials.records import Outcome, TrialRecord
 from tests.explanation.logs import FX, READING, TRACING, Story, failure, race, trial
 from tests.explanation.test_collisions import STACKS

@@ -184,6 +184,57 @@ def test_what_is_unknown_says_why(module: str, text: str, why: str) -> None:
     assert told == Fact(None, why)
 
 
+MASKS = "torch.nn.attention.flex_attention"
+TRACEBACK = "torch.fx.traceback"
+LOWERING = "torch._inductor.graph"
+ANNOTATING = {
+    MASKS: "def ordered(x):\n    with torch.fx.traceback.annotate({'to_eager': True}):\n        return sort(x)\n",
+    TRACEBACK: (
+        "current_meta: dict[str, Any] = {}\n\n"
+        "def annotate(given):\n    global current_meta\n    current_meta = {**current_meta, **given}\n"
+    ),
+    LOWERING: "class Lowering:\n    def call(self, n):\n        return n.meta.get('custom', {}).get('to_eager')\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "masks"),
+    [
+        (
+            {},
+            Fact(
+                Scope.PROCESS, f"{TRACEBACK}.current_meta, where {MASKS} writes to_eager, which {LOWERING} obeys", True
+            ),
+        ),
+        (
+            {LOWERING: "key = 'another'\n"},
+            Fact(Scope.PROCESS, f"{TRACEBACK}.current_meta, where {MASKS} writes to_eager", held=False),
+        ),
+        ({MASKS: "def ordered(x):\n    return sort(x)\n"}, Fact(Scope.ABSENT, f"{MASKS} annotates nothing", False)),
+        (
+            {TRACEBACK: "def annotate(given):\n    pass\n"},
+            Fact(None, f"{TRACEBACK}.annotate stores in no name of its module"),
+        ),
+        (
+            {TRACEBACK: "import threading\ncurrent_meta = threading.local()\n\ndef annotate(given):\n"
+             "    global current_meta\n    current_meta.custom = given\n"},
+            Fact(
+                Scope.THREAD, f"{TRACEBACK}.current_meta, where {MASKS} writes to_eager, which {LOWERING} obeys", True
+            ),
+        ),
+    ],
+    ids=["2.13", "not obeyed", "up to 2.12", "not understood", "a thread's own"],
+)  # fmt: skip
+def test_what_making_masks_writes(changed: dict[str, str], masks: Fact) -> None:
+    assert facts(Texts(OLD | ANNOTATING | changed)).masks == masks
+
+
+@pytest.mark.parametrize("absent", [MASKS, TRACEBACK, LOWERING])
+def test_masks_of_a_torch_that_lacks_a_part_are_not_known(absent: str) -> None:
+    texts = {name: text for name, text in (OLD | ANNOTATING).items() if name != absent}
+    assert facts(Texts(texts)).masks == Fact(None, f"there is no {absent}")
+
+
 def test_no_torch_and_compiled_torch() -> None:
     found = facts(Texts({"numpy": ""}))
     assert [fact.why for fact in (found.tracing, found.compiling, found.config)] == [

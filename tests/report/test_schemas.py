@@ -44,7 +44,10 @@ def a_plan() -> dict[str, Any]:
     missing = Unavailable("resolve", Reason.NO_SUCH_VERSION, "no torch 2.9.9")
     dry = DryRun((Forecast(cannot, missing, False, 0, None), Forecast(can, lock(), False, 12, 1.5)), 10, 20)
     facts = Facts(
-        Fact(Scope.PROCESS, "flag"), Fact(Scope.PROCESS, "compiling", held=True), Fact(None, "no such module")
+        Fact(Scope.PROCESS, "flag"),
+        Fact(Scope.PROCESS, "compiling", held=True),
+        Fact(None, "no such module"),
+        Fact(Scope.ABSENT, "annotates nothing", held=False),
     )
     return plan_machine.document("tiny", dry, Shared(folded([(can, "2.14.1", facts)]), Cost(1, 0, 1, 1.0)))
 

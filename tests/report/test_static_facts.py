@@ -11,8 +11,13 @@ from bisect_env.matrix.cells import Cell
 from bisect_env.report.static_facts import Shared, Told, folded, table
 from tests.report.build import cell
 
-WIDE = Facts(Fact(Scope.PROCESS, "flag"), Fact(Scope.PROCESS, "compiling", held=True), Fact(Scope.PROCESS, "override"))
-OWN = replace(WIDE, tracing=Fact(Scope.THREAD, "flag"))
+WIDE = Facts(
+    Fact(Scope.PROCESS, "flag"),
+    Fact(Scope.PROCESS, "compiling", held=True),
+    Fact(Scope.PROCESS, "override"),
+    Fact(Scope.PROCESS, "current_meta", held=True),
+)
+OWN = replace(WIDE, tracing=Fact(Scope.THREAD, "flag"), masks=Fact(Scope.ABSENT, "annotates nothing", held=False))
 
 
 def cells(torch: str, *cudas: str) -> list[Cell]:
@@ -43,6 +48,7 @@ def test_one_row_a_torch() -> None:
     text = drawn(rows)
     assert "torch=2.11.0 (4 cells)  2.11.0        process-wide  process-wide in compiles  process-wide" in text
     assert "torch=2.14.1 (2 cells)  2.14.1+cu130  per thread" in text
+    assert [line.rpartition("  ")[2] for line in text.splitlines()[2:4]] == ["process-wide, obeyed", "none"]
 
 
 def test_a_row_for_each_combination_where_they_differ() -> None:
