@@ -162,14 +162,15 @@ def frames(stack: Iterable[Frame]) -> str:
 
 def stacks(collision: Collision, start: float) -> tuple[tuple[str, str], ...]:
     """The stacks that prove a collision, each with what it stands for: the culprit's first."""
-    found = []
-    if collision.window is not None:
-        event = collision.window.opened
-        found.append((f"Thread {event.thread} {did(event)} at {moment(event.t - start)}", frames(event.stack)))
-    if collision.met is not None:
-        event = collision.met
-        found.append((f"Thread {event.thread} {did(event)} at {moment(event.t - start)}", frames(event.stack)))
-    return tuple((label, text or "(no stack was taken)") for label, text in found)
+    opened = None if collision.window is None else collision.window.opened
+    return tuple(
+        (
+            f"Thread {event.thread} {did(event)} at {moment(event.t - start)}",
+            frames(event.stack) or "(no stack was taken)",
+        )
+        for event in (opened, collision.met, collision.obeyed)
+        if event is not None
+    )
 
 
 def begin(account: Account) -> float:
