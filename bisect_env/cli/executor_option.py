@@ -163,6 +163,18 @@ def executor(
     return Slurm(slurm_settings(choice.settings, str(source)), partial(_leaves, elsewhere.on_interrupt), partition)
 
 
+def ready(choice: ExecutorChoice) -> None:
+    """Say it before anything is written where this host can send no jobs.
+
+    Raises:
+        BadInput: it has no Slurm, or there is no submitit.
+    """
+    if choice.kind == SLURM:
+        from bisect_env.cluster import submitting
+
+        submitting.check()
+
+
 def _leaves(said: str | None, in_flight: str) -> bool:
     """Whether jobs in flight stay in Slurm's hands; where it was not said, whoever sits at the terminal is asked."""
     if said is not None or not sys.stdin.isatty():

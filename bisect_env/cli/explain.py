@@ -134,6 +134,8 @@ def command(
     cell = chosen(name, matrix.cells, path)
     where_run = executor_option.chosen(elsewhere, matrix.executor)
     runner = executor_option.executor(where_run, elsewhere, [cell.condition], gpus, path)
+    if not dry:
+        executor_option.ready(where_run)
     reproducer = reproducers.prepare(matrix.reproducer)
     settings = Settings(project_folder(root), seed, allow_busy=allow_busy, gpus=gpus, bundle=brought, executor=runner)
     console = Console(file=cast("IO[str]", Progress()), highlight=False)

@@ -16,7 +16,7 @@ from bisect_env import __version__
 from bisect_env.bundles.offline import Offline
 from bisect_env.cli import actions, output
 from bisect_env.cli.common import STORE_FILE, Progress, complain, ends_cleanly, project_folder, root_option
-from bisect_env.cli.executor_option import Elsewhere, chosen, executor, executor_options
+from bisect_env.cli.executor_option import Elsewhere, chosen, executor, executor_options, ready
 from bisect_env.cli.option_parts import bundle_option
 from bisect_env.cli.selection import narrowed, selection_options
 from bisect_env.cli.static import shared_between_threads
@@ -114,8 +114,10 @@ def command(
         named = f"matrices/gpu.yaml, matrices/cpu.yaml or your own; they are in {path.parent}"
         raise BadInput("FILE", "", "no matrix named, and which one the cluster's nodes can run is not known", named)
     runner = executor(where_run, elsewhere, [cell.condition for cell in matrix.cells], gpus, path)
-    if runs_here and not (dry or static):
-        split(cores(), matrix.at_once)  # Says now whether there are too few.
+    if not (dry or static):
+        ready(where_run)
+        if runs_here:
+            split(cores(), matrix.at_once)  # Says now whether there are too few.
     reproducer = reproducers.prepare(matrix.reproducer)
     settings = Settings(project_folder(root), seed, fresh, allow_busy, gpus, max_race_rate, brought, runner)
     console = Console(file=cast("IO[str]", Progress()), highlight=False)

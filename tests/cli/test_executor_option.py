@@ -117,3 +117,12 @@ def test_a_matrix_says_it_before_anything_is_written(world: World) -> None:
     unnamed = world.run("matrix", "--executor", "slurm")
     assert unnamed.returncode == 2 and "no matrix named" in unnamed.stderr
     assert not world.store.exists()
+
+
+@pytest.mark.parametrize("command", [("matrix", "matrix.yaml"), ("explain", "torch=2.11.0", "matrix.yaml")])
+def test_a_host_without_slurm_says_it_before_anything_is_written(world: World, command: tuple[str, ...]) -> None:
+    world.torch("2.11.0")
+    world.matrix("axes: {torch: [2.11.0]}\n")
+    refused = world.run(*command, "--executor", "slurm", variables={"PATH": str(world.folder)})
+    assert refused.returncode == 2 and "cannot be found on PATH" in refused.stderr, refused.stderr
+    assert "--executor local" in refused.stderr and not world.store.exists()
