@@ -50,7 +50,7 @@ def command(root: Path, dry: bool, everything: bool) -> None:
         if goes:
             freed += item.own_bytes if dry else cleaning.remove(item, root)
         rows.append((item.kind, item.name, size(item.own_bytes), "yes" if item.used else "no", fate))
-    say(tabulate(rows, ["what", "name", "frees", "used by a cell", "now"], disable_numparse=True))
+    say(tabulate(rows, ["what", "name", "frees", "in use", "now"], disable_numparse=True))
     say(f"\n{'Would free' if dry else 'Freed'} {size(freed)}. uv's own cache is not touched.")
     if any(item.kind == "delivered wheels" for item in items):
         wheels = shlex.quote(str(root / DELIVERED / WHEELS))
