@@ -1,17 +1,18 @@
 """From windows to collisions: what a thread met right before its call failed, and whose it was. Pure.
 
-A thread is named as culprit only for a window of its own that was open when the victim read what decided its call.
+A thread is named as culprit only for a window of its own that was open when the victim read what decided its call, or
+for what it left behind.
 What no such window explains is UNKNOWN, whatever the message looks like.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from bisect_env.explanation.annotations import taken_for
 from bisect_env.explanation.failures import FX_ERROR, MAIN, Fell, failures_of, shown
-from bisect_env.explanation.indirect import SLACK, indirect
+from bisect_env.explanation.indirect import SLACK, Fault, fails, indirect
 from bisect_env.explanation.records import (
     Action,
     Collision,
@@ -39,10 +40,11 @@ def collisions_of(log: WitnessLog, windows: tuple[Window, ...], trial: TrialReco
     found: list[Collision] = []
     used: set[int] = set()
     fallen = failures_of(log, trial)
-    for fell in fallen:
+    # The last one first: what it came from no earlier one did.
+    for fell in reversed(fallen):
         met = _met(seen, fell)
-        found.append(_failed(seen, fell, met))
-        used.update(id(event) for event in (met, found[-1].obeyed) if event is not None)
+        found.insert(0, _failed(seen, fell, met, used))
+        used.update(id(event) for event in (met, found[0].met, found[0].obeyed) if event is not None)
     if any(fell.raised is not None for fell in fallen):
         # The first exception that a program did not catch may be one that it does not mind.
         found.sort(key=lambda each: each.mechanism is Mechanism.UNKNOWN)
@@ -105,7 +107,7 @@ def _is_worker(thread: str) -> bool:
     return thread[:1] == "w" and thread[1:].isdigit()
 
 
-def _failed(seen: Seen, fell: Fell, met: Event | None) -> Collision:
+def _failed(seen: Seen, fell: Fell, met: Event | None, spent: Collection[int]) -> Collision:
     failure = fell.failure
     victim = failure.thread
     if met is not None and (not victim or (fell.raised is not None and not met.thread.startswith(AUTOGRAD))):
@@ -118,7 +120,7 @@ def _failed(seen: Seen, fell: Fell, met: Event | None) -> Collision:
     )
     if met is not None:
         return _explained(seen, base, met)
-    for found in indirect(seen, base, failure):
+    for found in indirect(Fault(seen, base, failure, spent)):
         if found.mechanism is not Mechanism.UNKNOWN or fell.raised is None:
             return found
     if fell.raised is not None:
@@ -213,6 +215,8 @@ def _eager(seen: Seen, used: set[int], dense: bool) -> Iterator[Collision]:
             explained = _explained(seen, base, event)
             if event.state is not State.ANNOTATION:
                 due.add(event.thread)
+            elif fails(seen.own(State.COMPILE, event.thread, event.t)):
+                continue  # what it was lowered for never ran
             elif explained.mechanism is Mechanism.UNKNOWN:
                 continue  # an annotation of its own: it was meant to run so
             yield explained

@@ -5,8 +5,8 @@ Where they are raised says what to look for, the log whether it was so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from bisect_env.explanation.annotations import taken_for
 from bisect_env.explanation.records import Action, Collision, Event, Mechanism, State, Window
@@ -16,50 +16,97 @@ from bisect_env.trials.records import Failure
 
 SLACK = 0.25
 """Seconds that a failure may be reported before what caused it, by clocks that are not the same one."""
+_BACKWARD = "run_backward"
+"""In the traceback of a call that asked autograd for a backward."""
 
 
-def indirect(seen: Seen, base: Collision, failure: Failure) -> Iterator[Collision]:
+@dataclass(frozen=True)
+class Fault:
+    """A failure to be followed."""
+
+    seen: Seen
+    base: Collision
+    """What is known of it."""
+    failure: Failure
+    spent: Collection[int]
+    """``id`` of the events that later failures of the trial came from."""
+
+    def events(self, state: State) -> list[Event]:
+        """Of a state, those that may come before the failure."""
+        return [e for e in self.seen.log.events if e.state is state and e.t <= self.failure.t + SLACK]
+
+    def its_own(self, events: Sequence[Event]) -> list[Event]:
+        """Those of the failing thread; of autograd's too where it may have done the work.
+
+        Autograd's exceptions are raised again in the thread that asked for the backward.
+        """
+        own = [event for event in events if event.thread == self.failure.thread]
+        if own and _BACKWARD not in self.failure.traceback:
+            return own
+        return [event for event in events if self.works(event)]
+
+    def works(self, event: Event) -> bool:
+        """Whether the failing thread did it, or autograd's."""
+        return event.thread == self.failure.thread or event.thread.startswith(AUTOGRAD)
+
+    def last(self, events: Sequence[Event]) -> Event:
+        """The last one before the failure that no later failure came from.
+
+        Where there is none the clocks are not one, and it may come a little later.
+        """
+        free = [event for event in events if id(event) not in self.spent] or events
+        return ([event for event in free if event.t <= self.failure.t] or free)[-1]
+
+
+def indirect(fault: Fault) -> Iterator[Collision]:
     """What each kind makes of a failure that looks like its own: explained, or as far as it could be followed."""
+    failure = fault.failure
     text = f"{failure.signature.module} {failure.where} {failure.message} {failure.traceback}"
     for parts, explain in _KINDS:
         if any(part in text for part in parts):
-            yield explain(seen, base, failure)
+            yield explain(fault)
 
 
-def _works_for(event: Event, failure: Failure) -> bool:
-    """Whether the failing thread did it, or autograd's, whose exceptions are raised again in the thread that called."""
-    return event.thread == failure.thread or event.thread.startswith(AUTOGRAD)
-
-
-def _fell_back(seen: Seen, base: Collision, failure: Failure) -> Collision:
+def _fell_back(fault: Fault) -> Collision:
     """A node that inductor ran eagerly for an annotation, and that cannot be run so.
 
-    Its message names the node, where all of it is known.
+    Its message names the node, where all of it is known. Else it is the last one of a compile that raised.
     """
-    text = f"{failure.message}\n{failure.traceback}\n"
+    text = f"{fault.failure.message}\n{fault.failure.traceback}\n"
     named = "target: " in text
-    obeyed = [
+    fitting = [
         event
-        for event in seen.log.events
-        if event.state is State.ANNOTATION
-        and event.action is Action.OBEYED
-        and event.t <= failure.t + SLACK
-        and _works_for(event, failure)
-        and (f"target: {event.value.partition(': ')[2]}\n" in text or not named)
+        for event in fault.events(State.ANNOTATION)
+        if event.action is Action.OBEYED and (f"target: {event.value.partition(': ')[2]}\n" in text or not named)
     ]
-    return taken_for(seen, base, obeyed[-1]) if obeyed else base
+    obeyed = fault.its_own(fitting)
+    obeyed = [event for event in obeyed if _raised_behind(fault.seen, event, obeyed)] or obeyed
+    return taken_for(fault.seen, fault.base, fault.last(obeyed)) if obeyed else fault.base
 
 
-def _patched(seen: Seen, base: Collision, failure: Failure) -> Collision:
+def _raised_behind(seen: Seen, event: Event, obeyed: Sequence[Event]) -> bool:
+    """Whether the compile that obeyed it raised, with nothing else obeyed in between."""
+    window = seen.own(State.COMPILE, event.thread, event.t)
+    after = [each for each in obeyed if each.thread == event.thread and each.t > event.t]
+    return fails(window) and not any(window is seen.own(State.COMPILE, each.thread, each.t) for each in after)
+
+
+def fails(window: Window | None) -> bool:
+    """Whether what a window is of ended with an exception."""
+    return window is not None and window.closed is not None and ", raised " in window.closed.value
+
+
+def _patched(fault: Fault) -> Collision:
     """A trace whose patches were on the stack when another thread's trace, begun before or after it, took them off."""
+    seen, base = fault.seen, fault.base
     ended = [
         window
         for window in seen.windows
         if window.state is State.PATCHER
         and window.closed is not None
-        and window.closed.t <= failure.t + SLACK
-        and "raised" in window.closed.value
-        and _works_for(window.closed, failure)
+        and window.closed.t <= fault.failure.t + SLACK
+        and fails(window)
+        and fault.works(window.closed)
     ]
     if not ended or ended[-1].closed is None:
         return base
@@ -79,24 +126,23 @@ def _patched(seen: Seen, base: Collision, failure: Failure) -> Collision:
     return replace(base, mechanism=Mechanism.PATCHER, met=met, culprit=window.thread, window=window)
 
 
-def _recompiled(seen: Seen, base: Collision, failure: Failure) -> Collision:
-    hits = [e for e in seen.log.events if e.state is State.RECOMPILE_LIMIT and e.thread == failure.thread]
-    before = [event for event in hits if event.t <= failure.t + SLACK]
-    return replace(base, mechanism=Mechanism.RECOMPILE_LIMIT, met=before[-1]) if before else base
+def _recompiled(fault: Fault) -> Collision:
+    hits = [event for event in fault.events(State.RECOMPILE_LIMIT) if event.thread == fault.failure.thread]
+    return replace(fault.base, mechanism=Mechanism.RECOMPILE_LIMIT, met=hits[-1]) if hits else fault.base
 
 
-def _launched(seen: Seen, base: Collision, failure: Failure) -> Collision:
+def _launched(fault: Fault) -> Collision:
     """A kernel that was launched, or tuned, while another thread loaded it, tuned it too, or had unloaded it."""
-    events = [event for event in seen.log.events if event.state is State.KERNEL and event.t <= failure.t + SLACK]
-    mine = [event for event in events if _works_for(event, failure)]
+    events = fault.events(State.KERNEL)
+    launched = [event for event in events if event.action is Action.CALL and event.value.endswith("not loaded")]
+    mine = fault.its_own(launched) or fault.its_own(events)
     if not mine:
-        return base
-    launched = [event for event in mine if event.action is Action.CALL and event.value.endswith("not loaded")]
-    met = (launched or mine)[-1]
-    window = _unloaded(events, met) or _beside(seen, met)
+        return fault.base
+    met = fault.last(mine)
+    window = _unloaded(events, met) or _beside(fault.seen, met)
     if window is None:
-        return replace(base, met=met)
-    return replace(base, mechanism=Mechanism.KERNEL, met=met, culprit=window.thread, window=window)
+        return replace(fault.base, met=met)
+    return replace(fault.base, mechanism=Mechanism.KERNEL, met=met, culprit=window.thread, window=window)
 
 
 def _unloaded(events: Sequence[Event], met: Event) -> Window | None:
@@ -113,19 +159,23 @@ def _unloaded(events: Sequence[Event], met: Event) -> Window | None:
 
 
 def _beside(seen: Seen, met: Event) -> Window | None:
-    """Where another thread loaded or tuned it meanwhile: the same object where it is known, else any at that moment."""
+    """Where another thread loaded or tuned it meanwhile: the same object, else at that moment one of the same name.
+
+    What tunes a kernel and what launches it are two objects. One of another name is another kernel.
+    """
     own = seen.own(State.KERNEL, met.thread, met.t)
     since = met.t if own is None else own.start
-    same = [
+    alike = [
         window
         for window in seen.windows
         if window.state is State.KERNEL
         and window.thread != met.thread
         and window.start <= met.t
         and (window.end is None or window.end >= since)
-        and _object(window.opened) == _object(met)
+        and _name(window.opened) == _name(met)
     ]
-    return same[-1] if same and _object(met) else seen.foreign(State.KERNEL, met.thread, met.t)
+    same = [window for window in alike if _object(met) and _object(window.opened) == _object(met)]
+    return next(reversed(same or [window for window in alike if window.end is None or window.end >= met.t]), None)
 
 
 def _object(event: Event) -> str:
@@ -135,25 +185,48 @@ def _object(event: Event) -> str:
     return " ".join(words[place - 1 : place + 1]) if place else ""
 
 
-def _annotated(seen: Seen, base: Collision, failure: Failure) -> Collision:
+def _name(event: Event) -> str:
+    """``triton_poi_fused_mul_1``, or the file of kernels that is loaded."""
+    words = event.value.partition(", raised ")[0].split()
+    if not words:
+        return ""
+    return words[0] if event.action is Action.CALL else words[1] if len(words) > 1 else ""
+
+
+def _annotated(fault: Fault) -> Collision:
     """Annotations that another thread replaced, or was about to, while this one's were open."""
-    events = [event for event in seen.log.events if event.state is State.ANNOTATION and event.t <= failure.t + SLACK]
-    mine = [event for event in events if event.thread == failure.thread]
+    seen, base, victim = fault.seen, fault.base, fault.failure.thread
+    events = fault.events(State.ANNOTATION)
+    mine = [event for event in events if event.thread == victim]
     if not mine:
         return base
-    met = mine[-1]
-    entered = max((event.t for event in mine if event.action is Action.ENTER), default=met.t)
-    others = [e for e in events if e.thread != failure.thread and e.action is Action.SET and entered <= e.t <= met.t]
+    raised = [event for event in mine if ", raised " in event.value]
+    met = (raised or mine)[-1]
+    entered = max((event.t for event in mine if event.action is Action.ENTER and event.t <= met.t), default=met.t)
+    others = [e for e in events if e.thread != victim and e.action is Action.SET and entered <= e.t <= met.t]
     if others:
         window: Window | None = Window(State.ANNOTATION, others[-1].thread, others[-1].t, None, others[-1], None)
     else:
-        window = seen.foreign(State.ANNOTATION, failure.thread, met.t)
+        window = seen.foreign(State.ANNOTATION, victim, met.t) or _ended_beside(seen, victim, entered, met.t)
     if window is None:
         return replace(base, met=met)
     return replace(base, mechanism=Mechanism.ANNOTATION, met=met, culprit=window.thread, window=window)
 
 
-_KINDS: Sequence[tuple[tuple[str, ...], Callable[[Seen, Collision, Failure], Collision]]] = (
+def _ended_beside(seen: Seen, victim: str, start: float, end: float) -> Window | None:
+    """What another thread ended meanwhile: its end puts back what it had met, or takes all of them away."""
+    found = [
+        window
+        for window in seen.windows
+        if window.state is State.ANNOTATION
+        and window.thread != victim
+        and window.end is not None
+        and start <= window.end <= end
+    ]
+    return max(found, key=lambda window: window.end or 0.0, default=None)
+
+
+_KINDS: Sequence[tuple[tuple[str, ...], Callable[[Fault], Collision]]] = (
     (("recompile_limit", "FailOnRecompileLimitHit"), _recompiled),
     (
         ("load_kernel() must be called", "static_triton_launcher", "static_cuda_launcher", "Autotuned launcher config"),

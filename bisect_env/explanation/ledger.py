@@ -230,14 +230,20 @@ def _compile_itself(cases: Cases) -> Hypothesis:
 
 
 def _culprit_compiled(case: Case) -> bool:
-    """Whether the culprit compiled between opening what was in the way and the moment that it was met."""
+    """Whether the culprit compiled between opening what was in the way and the moment that it was met.
+
+    Of what had ended by then, until its end; of what takes no time, at that moment.
+    """
     primary = case.primary
     assert primary is not None and primary.window is not None, "a culprit has a window"
-    since = primary.window.start
+    since, end = primary.window.start, primary.window.end
+    until = case.moment if end is None else min(end, case.moment)
+    if primary.window.opened.action is Action.CALL:
+        until = since
     return any(
         window.state is State.COMPILE
         and window.thread == primary.culprit
-        and window.start <= case.moment
+        and window.start <= until
         and (window.end is None or since <= window.end)
         for window in case.account.windows
     )

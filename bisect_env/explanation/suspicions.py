@@ -210,9 +210,9 @@ def _to_the_bottom(case: Case, event: Event) -> bool:
 
 
 def _culprits_trace(case: Case) -> Event | None:
-    """The beginning of the culprit's trace that was open at the moment."""
+    """The beginning of the culprit's trace that was open when the tracing flag was obeyed."""
     primary = case.primary
-    if primary is None or not primary.culprit:
+    if primary is None or not primary.culprit or primary.met is None or primary.met.state is not State.TRACING:
         return None
     traces = (w for w in case.account.windows if w.state is State.TRACE and w.thread == primary.culprit)
     return next((window.opened for window in traces if holds(window, case.moment)), None)

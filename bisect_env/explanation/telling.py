@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bisect_env.explanation.annotations import left_behind
+from bisect_env.explanation.annotations import annotated, left_behind
 from bisect_env.explanation.collisions import is_backward
 from bisect_env.explanation.phrases import NAMES, Clock, cut, place, took
 from bisect_env.explanation.records import Action, Collision, Consequence, Mechanism, State, Window
 from bisect_env.explanation.seen import Seen
-from bisect_env.explanation.waiting import cycle, waits
+from bisect_env.explanation.waiting import AUTOGRAD, cycle, waits
 from bisect_env.explanation.windows import FLAGS, Stuck
 from bisect_env.trials.records import Outcome, TrialRecord
 
@@ -28,7 +28,7 @@ def sentences_of(seen: Seen, collisions: Sequence[Collision], trial: TrialRecord
     clock = Clock(seen.log)
     told: list[str] = []
     for collision in collisions:
-        told += _collision(seen, clock, collision, trial)
+        told += _collision(seen, clock, collision, trial, _alike(collisions, collision))
     if not collisions:
         told.append(_nothing(seen, trial))
     if not any(each.mechanism is Mechanism.STUCK_FLAG for each in collisions):
@@ -43,7 +43,15 @@ def sentences_of(seen: Seen, collisions: Sequence[Collision], trial: TrialRecord
     return tuple(told)
 
 
-def _collision(seen: Seen, clock: Clock, each: Collision, trial: TrialRecord) -> list[str]:
+def _alike(collisions: Sequence[Collision], each: Collision) -> bool:
+    """Whether calls of other threads came to the same: which of them autograd's thread worked for is not seen."""
+    if each.obeyed is None or not each.obeyed.thread.startswith(AUTOGRAD):
+        return False
+    same = [other for other in collisions if other.obeyed is not None and other.obeyed.value == each.obeyed.value]
+    return any(other.victim != each.victim and other.consequence is each.consequence for other in same)
+
+
+def _collision(seen: Seen, clock: Clock, each: Collision, trial: TrialRecord, alike: bool) -> list[str]:
     if each.consequence is Consequence.HUNG:
         return _hang(seen, clock, each, trial)
     if each.mechanism is Mechanism.UNKNOWN:
@@ -64,9 +72,9 @@ def _collision(seen: Seen, clock: Clock, each: Collision, trial: TrialRecord) ->
     compile_ = seen.own(State.COMPILE, window.thread, each.met.t)
     while_ = _while(clock, compile_)
     later = f"{took(each.met.t - window.start)} later"
-    read = _read(clock, each, later) + _obeyed(clock, each)
+    read = _read(clock, each, later) + _obeyed(clock, each, alike)
     told.append(f"Thread {window.thread} {_opened(clock, window)}{while_}; {read}{_end(each)}")
-    if window.opened.action is not Action.CALL:
+    if window.opened.action not in (Action.CALL, Action.SET) or window.state in FLAGS:
         told.append(_until(clock, window) + _put_back(seen, clock, each))
     return told
 
@@ -79,7 +87,10 @@ def _opened(clock: Clock, window: Window) -> str:
     where = place(window.opened.stack)
     if window.state is State.KERNEL and window.opened.action is Action.CALL:
         verb = f"unloaded {window.opened.value.removesuffix(' unloaded')}"
-    what = window.opened.value.partition(" ")[2] if window.state is State.ANNOTATION else ""
+    what = ", ".join(annotated(window.opened)) if window.state is State.ANNOTATION else ""
+    if window.state is State.ANNOTATION and window.opened.action is Action.SET:
+        verb = "replaced what FX notes for all threads"
+        what = window.opened.value
     if window.state is State.KERNEL and window.opened.action is Action.ENTER:
         what = window.opened.value
     return f"{verb}{f' ({what})' if what else ''} at {clock.at(window.start)}{f' from {where}' if where else ''}"
@@ -99,19 +110,25 @@ def _read(clock: Clock, each: Collision, later: str) -> str:
     verb = "read it" if met.action in (Action.OBEYED, Action.READ) else "was in the same"
     if met.state is State.KERNEL and met.action is Action.CALL:
         verb = "launched it"
-    if each.obeyed is not None:
-        verb = "took it onto what it traced"
+    if met.state is State.ANNOTATION and met.action is not Action.READ:
+        verb = "was in annotations of its own"
     where = place(met.stack)
     who = met.thread if met.thread == each.victim else f"{met.thread}, working for {each.victim},"
+    if each.obeyed is not None:
+        verb = "took it onto what it traced"
+        if met.thread not in (each.victim, each.obeyed.thread):
+            who = f"{met.thread}, whose graph {each.victim} called,"
     return f"{who} {verb} at {clock.at(met.t)}{f' in {where}' if where else ''}, {later}"
 
 
-def _obeyed(clock: Clock, each: Collision) -> str:
+def _obeyed(clock: Clock, each: Collision, alike: bool) -> str:
     """``; autograd, working for w1, obeyed it (fallback_to_eager: flex_attention_backward) at 3.9041 s in ...``."""
     event = each.obeyed
     if event is None:
         return ""
-    who = event.thread if event.thread == each.victim else f"{event.thread}, working for {each.victim},"
+    who = event.thread
+    if who != each.victim:
+        who += f", working for {each.victim}{' or another one that failed so' * alike},"
     where = place(event.stack)
     return f"; {who} obeyed it ({event.value}) at {clock.at(event.t)}{f' in {where}' if where else ''}"
 
@@ -127,8 +144,8 @@ def _put_back(seen: Seen, clock: Clock, each: Collision) -> str:
         return " It was still there when it was met."
     return (
         f" It had come to stay: {left.wrote.thread} began one at {clock.at(left.wrote.t)}, {left.met.thread} met it at"
-        f" {clock.at(left.met.t)} and put it back at {clock.at(left.put_back.t)}, when it was over. From then on"
-        " whatever any thread traced took it."
+        f" {clock.at(left.met.t)} and put it back at {clock.at(left.put_back.t)}, when it was over. It was still there"
+        f" when {each.met.thread} traced."
     )
 
 

@@ -26,7 +26,7 @@ REMEDIES = {
     Mechanism.RECOMPILE_LIMIT: "setting the limit in each thread that calls, or fewer different shapes in one thread",
     Mechanism.ANNOTATION: (
         f"{WARM_UP}, so that nothing is left to trace beside them, or writing annotations (creating block masks does)"
-        " only while no other thread traces"
+        " only while no other thread writes any or traces"
     ),
     Mechanism.PATCHER: f"{WARM_UP}, so that no two threads trace at once",
     Mechanism.KERNEL: f"{WARM_UP}, so that every kernel is loaded and tuned",

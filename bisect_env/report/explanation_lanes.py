@@ -47,7 +47,7 @@ MEANING = {
     Kind.COMPILING: "is_compiling() is true",
     Kind.TRACE: "traces",
     Kind.TRACING: "has the FX tracing flag set",
-    Kind.ANNOTATION: "writes FX annotations",
+    Kind.ANNOTATION: "has FX annotations open",
     Kind.PATCHER: "has a trace's patches on",
     Kind.KERNEL: "loads or tunes a kernel",
     Kind.UNFUSED: "runs unfused attention",

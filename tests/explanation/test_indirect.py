@@ -77,6 +77,28 @@ def test_a_kernel_that_autograds_thread_launched_for_the_failing_one() -> None:
     assert facts(found(story, trial(failed("w0", story.now)))[0])[3] == "w2"
 
 
+def test_a_launch_of_ones_own_comes_before_one_of_autograds_thread() -> None:
+    story = tuning()
+    met = story.does("w1", State.KERNEL, Action.CALL, "mul #9b01 launched and not loaded")
+    story.does("autograd", State.KERNEL, Action.CALL, "add #77aa launched and not loaded")
+    assert found(story, trial(failed("w1", story.now)))[0].met == met
+    # Where the call asked for a backward, autograd's thread may have done it.
+    backward = failed("w1", story.now, traceback=f"{LAUNCHER}\n  in _engine_run_backward")
+    assert found(story, trial(backward))[0].met != met
+
+
+def test_a_thread_that_loads_another_kernel_is_not_blamed() -> None:
+    story = Story("2.13.0")
+    story.enters("w2", State.KERNEL, "load_kernel add #0001")
+    story.does("w1", State.KERNEL, Action.CALL, "mul #9b01 launched and not loaded")
+    record = trial(failed("w1", story.now + 0.01))
+    assert found(story, record)[0].culprit == ""
+    # One that loads the same source's at that moment is.
+    story.enters("w0", State.KERNEL, "load_kernel mul #0002")
+    story.does("w1", State.KERNEL, Action.CALL, "mul #9b01 launched and not loaded")
+    assert found(story, trial(failed("w1", story.now + 0.01)))[0].culprit == "w0"
+
+
 def test_nothing_is_made_up_where_no_other_thread_touched_a_kernel() -> None:
     story = Story("2.13.0")
     story.does("w1", State.KERNEL, Action.CALL, "mul #9b01 launched and not loaded")
