@@ -65,10 +65,10 @@ class FunctionHooks:
                 self._configuration(lane)
             if state == ANNOTATION and _is_annotate(place):
                 self._annotated += 1
-                lane.annotations.opened(_keys(*given), bool(lane.depth))
+                lane.annotations.opened(_keys(given[0]) if given else (), bool(lane.depth))
             value = _span_value(state, place, given)
             told = state not in ONCE or not lane.counts.get((state, "enter"))
-            lane.spans.append((state, value, sys.exc_info()[1], told))
+            lane.spans.append((place, value, sys.exc_info()[1], told))
             if state in ONCE:
                 lane.count(state, "enter")
             if told:
@@ -90,7 +90,7 @@ class FunctionHooks:
             value, before, told = _span_value(state, place, ()), None, True
             # A context manager may be left in another thread, or out of order.
             for index in range(len(lane.spans) - 1, -1, -1):
-                if lane.spans[index][0] == state:
+                if lane.spans[index][0] == place:
                     _, value, before, told = lane.spans.pop(index)
                     break
             error = sys.exc_info()[1]
@@ -118,12 +118,13 @@ class FunctionHooks:
                 lanes.event(lane, t, state, "call", f"{place}, {why}")
 
         def launched(kernel: Any = None) -> None:
-            if getattr(kernel, "function", kernel) is None and not getattr(kernel, "functions", None):
+            # One for any device has a function for each, and loads what is missing here.
+            if getattr(kernel, "function", kernel) is None and not getattr(kernel, "device_agnostic", False):
                 lane = lanes.here()
                 lanes.event(lane, clock(), state, "call", f"{_kernel(kernel)} launched and not loaded")
 
         def unloaded(kernel: Any = None) -> None:
-            if getattr(kernel, "module", None) is not None:
+            if getattr(kernel, "module", None) is not None or getattr(kernel, "modules", None):
                 lanes.event(lanes.here(), clock(), state, "call", f"{_kernel(kernel)} unloaded")
 
         if state == KERNEL:
@@ -135,7 +136,7 @@ class FunctionHooks:
 
         def noted(value: Any) -> Any:
             custom = value.get("custom") if isinstance(value, dict) else None
-            if custom:
+            if isinstance(custom, dict) and custom:
                 t = clock()
                 lane = lanes.here()
                 foreign = lane.annotations.taken(_keys(custom), self._annotated)
@@ -205,7 +206,9 @@ def _is_annotate(place: str) -> bool:
 
 def _keys(annotations: Any) -> list[str]:
     """Of a dictionary of annotations. Another thread may change it meanwhile: it is copied in one step."""
-    return [str(key) for key in list(annotations)] if isinstance(annotations, dict) else []
+    if not isinstance(annotations, dict):
+        return []
+    return [str(key) if isinstance(key, (str, int)) else type(key).__name__ for key in list(annotations)]
 
 
 def _kernel(kernel: Any) -> str:

@@ -61,6 +61,7 @@ class Lane:
         self.depth = 0
         """Traces and compiles that are open in this thread."""
         self.spans: list[tuple[str, str, Any, bool]] = []
+        """What is entered and not left: which function, what was told, the exception being handled, whether told."""
         self.annotations = Annotations()
         self.waits: float | None = None
         """Since when it waits for a lock."""
@@ -75,6 +76,11 @@ class Lane:
     def name(self) -> str:
         """As the reproducer names it; workers of the controls change it on the way."""
         return self._name or self._thread.name
+
+    @property
+    def lives(self) -> bool:
+        """Whether its thread has not ended, as far as Python knows."""
+        return isinstance(self._thread, threading._DummyThread) or self._thread.is_alive()
 
     def count(self, state: str, action: str) -> None:
         """One more that is no event."""
@@ -106,6 +112,10 @@ class Lanes:
         except AttributeError:
             lane = self._here.lane = self._begun()
         return lane
+
+    def apart(self) -> None:
+        """The calling thread is none of the program's: what its garbage collection does is told of nobody."""
+        self._here.lane = Lane("the witness", threading.main_thread())
 
     def _begun(self) -> Lane:
         thread = threading.current_thread()

@@ -27,8 +27,10 @@ class WatchedLock:
             start = clock()
             self._lanes.event(lane, start, self._state, "wait", f"held by {owner.name}" if owner else "")
             lane.stood, lane.waits = 0.0, start
-            got = self._inner.acquire(True, timeout)
-            lane.waits = None
+            try:
+                got = self._inner.acquire(True, timeout)
+            finally:
+                lane.waits = None  # a signal's handler may have raised
             if not got:
                 return False
             waited = f"after {clock() - start:.6f} s"

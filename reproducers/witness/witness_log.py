@@ -73,6 +73,7 @@ class Log:
         self._lanes.alive, self._ended, self._lock = False, True, threading.Lock()
 
     def _run(self) -> None:
+        self._lanes.apart()
         while not self._ended:
             self._lanes.wake.acquire(timeout=INTERVAL)
             waiting = [self._lanes.waiting.popleft() for _ in range(len(self._lanes.waiting))]

@@ -25,7 +25,7 @@ def look(lanes: Lanes) -> None:
     for lane in late:
         lane.stood = t - (lane.waits or t)
     frames = sys._current_frames()
-    # Idents are given again when a thread has ended: the last lane of one is who has it now.
-    for ident, lane in {lane.ident: lane for lane in every}.items():
+    # Idents are given again when a thread has ended: the last lane of one is who has it now, if it is there still.
+    for ident, lane in {lane.ident: lane for lane in every if lane.lives}.items():
         if ident in frames:
             lanes.keep(lane, (t, lane.name, STANDING, "seen", "", lanes.stack_from(frames[ident])))

@@ -272,3 +272,171 @@ other.join()
 """,
     )
     assert ran.of(State.LOCK, Action.WAIT) and not ran.of(State.STANDING)
+
+
+def test_what_is_left_out_of_order_is_told_as_what_it_is(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+from torch.fx.traceback import annotate, preserve_node_meta
+written, kept = annotate({"a": 1}), preserve_node_meta()
+written.__enter__()
+kept.__enter__()
+written.__exit__(None, None, None)
+kept.__exit__(None, None, None)
+""",
+    )
+    assert [(event.action, event.value) for event in ran.of(State.ANNOTATION)] == [
+        (Action.ENTER, "annotate a"),
+        (Action.ENTER, "preserve_node_meta"),
+        (Action.LEAVE, "annotate a"),
+        (Action.LEAVE, "preserve_node_meta"),
+    ]
+
+
+def test_an_annotation_whose_words_this_torch_calls_otherwise_or_that_cannot_be_written_harms_nothing(
+    tmp_path: Path,
+) -> None:
+    other = {**SHARED, "fx/traceback.py": SHARED["fx/traceback.py"].replace("annotation_dict", "words")}
+    lay(tmp_path, other)
+    ran = run_with(
+        tmp_path,
+        THREADS
+        + """
+import torch.fx.traceback as tb
+class Odd:
+    def __str__(self):
+        raise ValueError("no text")
+    def __bool__(self):
+        raise ValueError("neither")
+with tb.annotate({Odd(): 1}):
+    tb.get_current_meta()
+tb.current_meta = {"custom": Odd()}
+tb.get_current_meta()
+print("done")
+""",
+    )
+    assert ran.output == "done\n", ran.output
+
+
+def test_kernels_for_any_device_are_loaded_when_they_are_launched(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+from torch._inductor.runtime.static_triton_launcher import StaticallyLaunchedTritonKernel as Kernel
+kernel = Kernel()
+kernel.device_agnostic, kernel.module, kernel.function, kernel.functions, kernel.modules = True, None, None, {}, {}
+try:
+    kernel.run()  # here it would load it
+except AssertionError:
+    pass
+kernel.functions, kernel.modules = {0: 7}, {0: 8}
+kernel.close()
+kernel.modules = {}
+kernel.close()
+""",
+    )
+    assert [event.value.rpartition(" ")[2] for event in ran.of(State.KERNEL)] == ["unloaded"]
+
+
+def test_what_is_collected_in_the_writers_thread_is_no_other_threads_doing(tmp_path: Path) -> None:
+    other = "static_triton_launcher.py"
+    source = SHARED[f"_inductor/runtime/{other}"] + "        def __del__(self):\n                self.close()\n"
+    lay(tmp_path, {**SHARED, f"_inductor/runtime/{other}": source})
+    ran = run_with(
+        tmp_path,
+        THREADS
+        + """
+import gc, sys, time
+from torch._inductor.runtime.static_triton_launcher import StaticallyLaunchedTritonKernel as Kernel
+gc.disable()
+kernel = Kernel()
+kernel.itself = kernel
+del kernel
+collected = []
+sys.modules["witness_log"].look = lambda lanes: collected.append(gc.collect())
+while not any(collected):
+    time.sleep(0.05)
+print([thread.name for thread in threading.enumerate()])
+""",
+    )
+    assert ran.output.strip() == "['MainThread']", ran.output
+    assert ran.log is not None and "autograd" not in ran.log.threads
+
+
+def test_a_wait_that_an_exception_ends_is_over(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+import signal, sys, time
+sys.modules["witness_standing"].LONG = 0.4
+from torch._dynamo.convert_frame import compile_lock
+held, until = threading.Event(), threading.Event()
+def hold():
+    with compile_lock:
+        held.set()
+        until.wait()
+other = threading.Thread(target=hold, name="w0")
+other.start()
+held.wait()
+def stop(*_):
+    raise InterruptedError
+signal.signal(signal.SIGALRM, stop)
+signal.setitimer(signal.ITIMER_REAL, 0.1)
+try:
+    compile_lock.acquire()
+except InterruptedError:
+    print("interrupted")
+time.sleep(1.2)
+until.set()
+other.join()
+""",
+    )
+    assert ran.output == "interrupted\n" and ran.of(State.LOCK, Action.WAIT) and not ran.of(State.STANDING)
+
+
+def test_a_thread_that_has_ended_stands_nowhere(tmp_path: Path) -> None:
+    """Its number is given to the next one, which may never do what the witness watches."""
+    ran = run(
+        tmp_path,
+        """
+import sys, time
+sys.modules["witness_standing"].LONG = 0.3
+from torch._dynamo.convert_frame import compile_lock
+def brief():
+    with compile_lock:
+        pass
+held, until = threading.Event(), threading.Event()
+def hold():
+    with compile_lock:
+        held.set()
+        until.wait()
+def wait():
+    with compile_lock:
+        pass
+holder = threading.Thread(target=hold, name="w1")
+holder.start()
+held.wait()
+until.set()
+holder.join()
+gone = threading.Thread(target=brief, name="w0")
+gone.start()
+gone.join()
+others = [threading.Thread(target=time.sleep, args=(1.5,), name="unseen") for _ in range(3)]
+for each in others:
+    each.start()
+print(gone.ident in {each.ident for each in others})
+until.clear(), held.clear()
+holder = threading.Thread(target=hold, name="w2")
+holder.start()
+held.wait()
+waiter = threading.Thread(target=wait, name="w3")
+waiter.start()
+time.sleep(1)
+until.set()
+for each in (holder, waiter, *others):
+    each.join()
+""",
+    )
+    assert ran.output == "True\n", "numbers are given again, or this shows nothing"
+    assert {event.thread for event in ran.of(State.STANDING)} == {"w2", "w3"}
