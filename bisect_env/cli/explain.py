@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, cast
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 
 from bisect_env.bundles.offline import Offline
@@ -37,6 +38,8 @@ from bisect_env.report.progress import LineReporter, LiveReporter
 from bisect_env.store.database import Store
 from bisect_env.trials import reproducers
 
+TOLD = ("name", "file", "root", "only_stored", "fmt", "json_path", "output_path", "html_path")
+"""Parameters that say what is told and where, and nothing of what is run."""
 EPILOG = """\b
 Exit codes:
   0  explained: a trial went wrong, and the account says how
@@ -125,8 +128,7 @@ def command(
     """
     output.check_writable(json_path, output_path, [("--html", html_path)])
     if only_stored:
-        if dry or again:
-            raise click.UsageError("--stored runs nothing: neither --dry-run nor --again goes with it.")
+        _refuse_what_runs(click.get_current_context())
         return _stored(name, file, root, fmt, json_path, output_path, html_path)
     path, why = _matrix(name, file, root, gpus)
     brought = None if bundle is None else Offline.open(bundle)
@@ -166,6 +168,17 @@ def command(
         complain("Interrupted. What was witnessed is kept: the same command without --again goes on from there.")
         return ExitCode.INTERRUPTED
     return ExitCode.PASSED if is_explained(found) else ExitCode.INCONCLUSIVE
+
+
+def _refuse_what_runs(context: click.Context) -> None:
+    """Nothing that says what to run goes with --stored: a report that does not heed it would seem to."""
+    given = [
+        option.opts[0]
+        for option in context.command.params
+        if option.name not in TOLD and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise click.UsageError(f"--stored runs nothing: {', '.join(given)} cannot go with it.")
 
 
 def _stored(

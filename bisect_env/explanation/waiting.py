@@ -49,7 +49,9 @@ def waits(log: WitnessLog, windows: Sequence[Window], stacks: str) -> tuple[Wait
     stood = {event.thread: event for event in log.events if event.state is State.STANDING}
     last = {event.thread: event for event in log.events}
     for blocked in list(found):
-        if blocked.on in stood:
+        if not blocked.thread.startswith(AUTOGRAD):
+            continue  # a worker's backward is waited for by nobody but itself
+        if blocked.on in stood and stood[blocked.on].t >= blocked.since.t:
             # Of the holder itself, and of nobody else who may be in autograd too.
             if not any(_IN_AUTOGRAD.fullmatch(frame.function) for frame in stood[blocked.on].stack[:INNERMOST]):
                 continue
@@ -60,12 +62,13 @@ def waits(log: WitnessLog, windows: Sequence[Window], stacks: str) -> tuple[Wait
             for window in windows
             if window.state is State.BACKWARD and window.thread == blocked.thread and window.end is None
         ]
-        if not backward and blocked.thread.startswith(AUTOGRAD):
+        if not backward:
             # A thread's first backward alone is an event.
             wait = blocked.since
             backward = [Window(State.BACKWARD, blocked.thread, wait.t, None, wait, None)]
         if backward and not any(each.thread == blocked.on for each in found):
-            since = stood.get(blocked.on, last[blocked.on])
+            seen = stood.get(blocked.on)
+            since = seen if seen is not None and seen.t >= blocked.since.t else last[blocked.on]
             found.append(Waiting(blocked.on, blocked.thread, since, backward[-1], "autograd's thread"))
     return tuple(found)
 

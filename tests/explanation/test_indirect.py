@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bisect_env.explanation.collisions import collisions_of
@@ -157,3 +159,23 @@ def test_a_holder_that_stood_elsewhere_waits_for_nobody() -> None:
     story = hang("compile_inner")
     assert cycle(waits(story.log, windows_of(story.log), "")) == ()
     assert found(story, trial(outcome=Outcome.HANG))[0].mechanism is Mechanism.UNKNOWN
+
+
+def test_where_the_holder_stood_in_an_earlier_wait_tells_nothing_of_this_one() -> None:
+    story = Story("2.11.0")
+    story.does("w0", State.STANDING, Action.SEEN, "", (Frame("torch/autograd/graph.py", 841, "_engine_run_backward"),))
+    story.passes(9)
+    late = hang("compile_inner")
+    story.events += [replace(event, t=event.t + 9.1) for event in late.events if event.state is not State.STANDING]
+    assert cycle(waits(story.log, windows_of(story.log), "")) == ()
+
+
+def test_a_thread_of_the_programs_own_is_not_autograds() -> None:
+    """Its backward may wait for the lock while the holder runs one of its own, which ends."""
+    story = Story("2.11.0")
+    story.does("w0", State.LOCK, Action.ACQUIRE)
+    story.enters("w1", State.BACKWARD, "CompiledFunction.backward")
+    story.does("w1", State.LOCK, Action.WAIT, "held by w0")
+    story.passes(5)
+    story.does("w0", State.STANDING, Action.SEEN, "", (Frame("torch/autograd/graph.py", 841, "_engine_run_backward"),))
+    assert cycle(waits(story.log, windows_of(story.log), "")) == ()
