@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from bisect_env.explanation.records import Account, Action, Collision, Event, State, Window
+from bisect_env.explanation.windows import FLAGS
 from bisect_env.report.explanation_words import begin
 
 AROUND = 0.3
@@ -36,6 +37,7 @@ class Kind(StrEnum):
     PATCHER = "patches"
     KERNEL = "kernel"
     UNFUSED = "unfused"
+    LEFT = "left"
     OTHER = "other"
 
 
@@ -51,6 +53,7 @@ MEANING = {
     Kind.PATCHER: "has a trace's patches on",
     Kind.KERNEL: "loads or tunes a kernel",
     Kind.UNFUSED: "runs unfused attention",
+    Kind.LEFT: "what it left behind is there",
     Kind.OTHER: "has another piece of state set",
 }
 KINDS = {
@@ -192,14 +195,26 @@ def _bars(account: Account, span: Span, collision: Collision | None) -> dict[str
     windows: Iterable[Window] = account.windows
     if culprit is not None and culprit not in account.windows:
         windows = (*account.windows, culprit)
+    met = collision.met.t if collision is not None and collision.met is not None else None
     for window in windows:
-        if span.meets(window.start, window.end):
-            bar = Bar(window.start, window.end, window.opened.value, window == culprit)
-            found.setdefault(window.thread, {}).setdefault(KINDS.get(window.state, Kind.OTHER), []).append(bar)
+        over = window == culprit and window.end is not None and met is not None and window.end < met
+        kind = Kind.LEFT if window == culprit and _is_left(window) else KINDS.get(window.state, Kind.OTHER)
+        drawn = [(kind, Bar(window.start, window.end, window.opened.value, window == culprit and not over))]
+        if over and window.end is not None:
+            drawn.append((Kind.LEFT, Bar(window.end, met, window.opened.value, culprit=True)))
+        for each, bar in drawn:
+            if span.meets(bar.start, bar.end):
+                found.setdefault(window.thread, {}).setdefault(each, []).append(bar)
     for thread, bar in _waits(account.log.events if account.log is not None else ()):
         if span.meets(bar.start, bar.end):
             found.setdefault(thread, {}).setdefault(Kind.WAIT, []).append(bar)
     return found
+
+
+def _is_left(window: Window) -> bool:
+    """Whether it is what a moment left behind: a kernel unloaded, annotations replaced."""
+    action = window.opened.action
+    return action is Action.CALL or (action is Action.SET and window.state not in FLAGS)
 
 
 def _waits(events: Iterable[Event]) -> list[tuple[str, Bar]]:

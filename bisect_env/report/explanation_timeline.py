@@ -31,6 +31,7 @@ LETTERS = {
     Kind.PATCHER: "P",
     Kind.KERNEL: "K",
     Kind.UNFUSED: "U",
+    Kind.LEFT: "M",
     Kind.OTHER: "S",
 }
 SIGNS = {Sign.FAILED: "X", Sign.EAGER: "E", Sign.HUNG: "H", Sign.OBEYED: "o", Sign.CALL: "c", Sign.READ: "r"}

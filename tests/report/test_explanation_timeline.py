@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bisect_env.explanation.records import Account, Action, State, Window
+from bisect_env.explanation.records import Account, Action, Collision, Consequence, Mechanism, State, Window
 from bisect_env.report import explanation_timeline as timeline
 from bisect_env.report.explanation_lanes import Kind, around, instant, lanes, whole
 from tests.report.explanations import START, busy, eager, event, hung, log, raced, stuck, window
@@ -132,3 +132,35 @@ def test_whatever_was_open_the_picture_holds(opened: list[tuple[State, str, floa
     found = lanes(account, span, collision)
     assert len({lane.thread for lane in found}) == len(found)
     assert any("#" in line for line in lines)
+
+
+def drawn_rows(account: Account) -> dict[tuple[str, str], list[tuple[float, float | None, bool]]]:
+    return {
+        (lane.thread, row.kind): [
+            (round(bar.start - START, 3), None if bar.end is None else round(bar.end - START, 3), bar.culprit)
+            for bar in row.bars
+        ]
+        for lane in lanes(account, whole(account), account.collisions[0])
+        for row in lane.rows
+    }
+
+
+def test_a_kernel_that_was_unloaded_is_not_drawn_as_one_that_is_still_tuned() -> None:
+    tunes = window(State.KERNEL, "w0", 1.0, 2.0, "autotune_to_one_config mul #3f2a")
+    unloaded = event(1.9, "w0", State.KERNEL, Action.CALL, "mul #9b01 unloaded")
+    launched = event(3.0, "w1", State.KERNEL, Action.CALL, "mul #9b01 launched and not loaded")
+    gone = Window(State.KERNEL, "w0", unloaded.t, None, unloaded, None)
+    collision = Collision(Mechanism.KERNEL, Consequence.FAILED, "w1", launched, "w0", gone, START + 3.1)
+    account = Account("t", "failed", log((tunes,), unloaded, launched), (tunes,), (collision,), ())
+    assert drawn_rows(account) == {("w0", Kind.KERNEL): [(1.0, 2.0, False)], ("w0", Kind.LEFT): [(1.9, None, True)]}
+    picture, legend = timeline.draw(account, collision, 80)
+    assert "#" in picture and "M what it left behind is there" in legend
+
+
+def test_what_stayed_when_its_window_was_over_is_drawn_until_it_was_met() -> None:
+    writes = window(State.ANNOTATION, "w0", 1.0, 1.5, "annotate fallback_to_eager")
+    read = event(3.0, "w1", State.ANNOTATION, Action.READ, "fallback_to_eager")
+    collision = Collision(Mechanism.ANNOTATION, Consequence.FAILED, "w1", read, "w0", writes, START + 3.1)
+    account = Account("t", "failed", log((writes,), read), (writes,), (collision,), ())
+    assert drawn_rows(account) == {("w0", Kind.ANNOTATION): [(1.0, 1.5, False)], ("w0", Kind.LEFT): [(1.5, 3.0, True)]}
+    assert "M what it left behind is there" in timeline.draw(account, collision, 80)[1]
