@@ -175,11 +175,11 @@ class Collision:
     victim: str
     """Thread."""
     met: Event | None
-    """What the victim read or did."""
+    """What the victim read or did, or a thread that did it for it: autograd's, or the one whose graph it called."""
     culprit: str
     """Thread; empty when none could be named."""
     window: Window | None
-    """Of the culprit, open when the victim met it."""
+    """Of the culprit, open when the victim met it, or what it had left behind."""
     at: float
     """Unix time of the consequence."""
     message: str = ""

@@ -40,6 +40,12 @@ OPEN = {
     State.UNCAUGHT: "an exception",
 }
 """A window of that state, after "while thread A had"."""
+_ENDED = {
+    State.ANNOTATION: "ended FX annotations of its own",
+    State.PATCHER: "ended a trace and taken patches off",
+    State.KERNEL: "loaded or tuned the kernel",
+}
+"""What a window of that state came to, where its end is what was met."""
 _NOUNS = {Consequence.FAILED: "failure", Consequence.EAGER: "eager call", Consequence.HUNG: "hang"}
 _DID = {
     Action.SET: "set",
@@ -110,9 +116,14 @@ def _cause(culprit: str, window: Window, collision: Collision) -> str:
     """What the other thread had to do with it: open at that moment, or left behind."""
     if window.opened.action is Action.CALL:
         return f" after thread {culprit} had unloaded the kernel"
+    if window.state is State.ANNOTATION and window.opened.action is Action.SET:
+        return f" after thread {culprit} had replaced FX annotations"
     met = collision.at if collision.met is None else collision.met.t
-    if window.state is State.ANNOTATION and window.end is not None and window.end < met:
-        return f" for FX annotations that thread {culprit} had left behind"
+    if window.end is not None and window.end < met:
+        if window.state is State.ANNOTATION and collision.obeyed is not None:
+            return f" for FX annotations that thread {culprit} had left behind"
+        if window.state in _ENDED:
+            return f" after thread {culprit} had {_ENDED[window.state]}"
     return f" while thread {culprit} had {OPEN[window.state]}"
 
 

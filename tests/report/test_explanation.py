@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from bisect_env.explanation.records import Account, Action, Mechanism, State
+from bisect_env.explanation.records import Account, Action, Collision, Consequence, Mechanism, State, Window
 from bisect_env.report import explanation as report
 from bisect_env.report import explanation_machine as machine
 from bisect_env.report import explanation_words as words
 from bisect_env.report.explanation_follows import follows
-from tests.report.explanations import busy, eager, event, explanation, hung, log, raced, silent, stuck
+from tests.report.explanations import START, busy, eager, event, explanation, hung, log, raced, silent, stuck
 from tests.support.schemas import matching
 
 ANSWERS = [
@@ -177,3 +177,27 @@ def test_below_the_answer_stands_what_follows_and_that_it_was_not_measured(mecha
 def test_where_nothing_went_wrong_nothing_follows() -> None:
     assert follows(replace(explanation(), accounts=())) == ""
     assert follows(explanation(replace(raced(), collisions=()))) == ""
+
+
+@pytest.mark.parametrize(
+    ("state", "action", "end", "obeyed", "said"),
+    [
+        (State.ANNOTATION, Action.ENTER, 1.5, True, " for FX annotations that thread w0 had left behind"),
+        (State.ANNOTATION, Action.ENTER, None, True, " while thread w0 had FX annotations open"),
+        (State.ANNOTATION, Action.ENTER, 1.5, False, " after thread w0 had ended FX annotations of its own"),
+        (State.ANNOTATION, Action.SET, None, False, " after thread w0 had replaced FX annotations"),
+        (State.PATCHER, Action.ENTER, 1.5, False, " after thread w0 had ended a trace and taken patches off"),
+        (State.KERNEL, Action.CALL, None, False, " after thread w0 had unloaded the kernel"),
+        (State.KERNEL, Action.ENTER, 2.5, False, " while thread w0 had a kernel being loaded or tuned"),
+        (State.KERNEL, Action.ENTER, 1.5, False, " after thread w0 had loaded or tuned the kernel"),
+    ],
+)
+def test_what_the_other_thread_had_to_do_with_it(
+    state: State, action: Action, end: float | None, obeyed: bool, said: str
+) -> None:
+    opened, met = event(1.0, "w0", state, action), event(2.0, "w1", state, Action.READ)
+    window = Window(state, "w0", opened.t, None if end is None else START + end, opened, None)
+    collision = Collision(
+        Mechanism.UNKNOWN, Consequence.FAILED, "w1", met, "w0", window, met.t, obeyed=met if obeyed else None
+    )
+    assert words.told(collision) == f"in thread w1 the call failed{said}"
