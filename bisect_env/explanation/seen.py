@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from bisect_env.explanation.noted import Noted
 from bisect_env.explanation.records import State, Window, WitnessLog
 from bisect_env.explanation.windows import Stuck, holds, stuck_flags
 
@@ -38,6 +39,20 @@ class Seen:
         return windows[place] if place >= 0 and holds(windows[place], t) else None
 
     @cached_property
+    def noted(self) -> Noted:
+        """FX annotations."""
+        return Noted(self.log.events)
+
+    @cached_property
+    def compiles(self) -> Mapping[str, Sequence[Window]]:
+        """The compiles of each number, forward and backward, in whatever threads."""
+        found: defaultdict[str, list[Window]] = defaultdict(list)
+        for window in self.windows:
+            if window.state is State.COMPILE:
+                found[number_of(window)].append(window)
+        return found
+
+    @cached_property
     def _by_lane(self) -> Mapping[tuple[State, str], Sequence[Window]]:
         """Each thread's windows of a state, by their start; none of them overlap, so that one can be looked up."""
         lanes: defaultdict[tuple[State, str], list[Window]] = defaultdict(list)
@@ -56,3 +71,9 @@ class Seen:
     def stuck_at(self, state: State, t: float) -> Stuck | None:
         """The flag's sticking that a time falls into."""
         return next((each for each in self.stuck if each.state is state and each.holds(t)), None)
+
+
+def number_of(compile_: Window | None) -> str:
+    """``0/2``, that of a forward and of its backward; empty where it has none."""
+    last = "" if compile_ is None else compile_.opened.value.rpartition(" ")[2]
+    return last if "/" in last else ""

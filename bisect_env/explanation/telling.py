@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bisect_env.explanation.annotations import annotated, left_behind
 from bisect_env.explanation.collisions import is_backward
+from bisect_env.explanation.noted import annotated
 from bisect_env.explanation.phrases import NAMES, Clock, cut, place, took
 from bisect_env.explanation.records import Action, Collision, Consequence, Mechanism, State, Window
 from bisect_env.explanation.seen import Seen
@@ -139,7 +139,7 @@ def _put_back(seen: Seen, clock: Clock, each: Collision) -> str:
         return ""
     if each.window.end is None or each.met.t <= each.window.end:
         return ""
-    left = left_behind(seen.log.events, each.obeyed.value.partition(": ")[0], each.met.t)
+    left = seen.noted.left_behind(each.obeyed.value.partition(": ")[0], each.met.t)
     if left is None:
         return " It was still there when it was met."
     return (

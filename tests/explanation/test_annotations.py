@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from hypothesis import given
-from hypothesis import strategies as st
-
-from bisect_env.explanation.annotations import left_behind
 from bisect_env.explanation.collisions import collisions_of
 from bisect_env.explanation.records import Action, Collision, Consequence, Event, Frame, Mechanism, State
 from bisect_env.explanation.seen import Seen
 from bisect_env.explanation.telling import sentences_of
 from bisect_env.explanation.windows import windows_of
 from bisect_env.trials.records import Failure, Signature, TrialRecord
-from tests.explanation.logs import START, Story, trial
+from tests.explanation.logs import Story, trial
 
 KEY = "fallback_to_eager"
 NODE = "flex_attention_backward"
@@ -262,36 +256,3 @@ def test_what_another_thread_replaced_meanwhile() -> None:
         " w1 was in annotations of its own at 0.0030 s, 1.0 ms later; the call failed: KeyError: 'custom'." in said
     )
     assert "no end in this log" not in said
-
-
-def annotations(steps: Sequence[tuple[int, str]]) -> tuple[list[Event], bool, bool]:
-    """What `annotate` does in threads that take turns as ``steps`` says: events, whether KEY is there, and open."""
-    open_: dict[int, list[tuple[str, bool, dict[str, bool]]]] = {0: [], 1: [], 2: []}
-    custom: dict[str, dict[str, bool]] = {}
-    events: list[Event] = []
-    for number, (step, key) in enumerate(steps):
-        thread, begin = divmod(step, 2)
-        t = START + number
-        if begin and len(open_[thread]) < 2:
-            open_[thread].append((key, "custom" in custom, dict(custom.get("custom", {}))))
-            custom.setdefault("custom", {}).update({key: True})
-            events.append(Event(t, f"w{thread}", State.ANNOTATION, Action.ENTER, f"annotate {key}"))
-        elif open_[thread]:
-            key, had, old = open_[thread].pop()
-            if had:
-                custom["custom"] = old
-            else:
-                custom.pop("custom", None)  # annotate raises a KeyError where it is gone
-            events.append(Event(t, f"w{thread}", State.ANNOTATION, Action.LEAVE, f"annotate {key}"))
-    busy = any(key == KEY for each in open_.values() for key, _, _ in each)
-    return events, KEY in custom.get("custom", {}), busy
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from([KEY, "another"])), max_size=30))
-def test_what_is_left_behind_is_what_annotate_leaves_behind(steps: Sequence[tuple[int, str]]) -> None:
-    events, there, busy = annotations(steps)
-    stays = left_behind(events, KEY, START + len(steps))
-    assert (stays is not None) == (there and not busy)
-    if stays is not None:
-        assert stays.wrote.t < stays.met.t < stays.put_back.t and stays.met.thread == stays.put_back.thread
-        assert stays.wrote.thread != stays.met.thread
