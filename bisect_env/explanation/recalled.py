@@ -27,9 +27,20 @@ def recalled(cell: Cell, reproducer: Reproducer, store: Store) -> tuple[Explanat
     records = [sample.record for sample in state.samples if sample.record.outcome is not Outcome.INFRA]
     witnessed = [record for record in records if record.side is Side.WITNESS]
     if not witnessed:
-        wanted = "a cell that was explained there; without --stored it is witnessed here"
+        there = ", ".join(_witnessed(store)) or "there is none"
+        wanted = f"a cell that was explained there ({there}); without --stored it is witnessed here"
         raise BadInput("--store", "", f"no witnessed trial of {cell.id} is stored", wanted)
     plain, serial = (
         [record for record in records if record.side is side and counts(record)] for side in (Side.THREADS, Side.SERIAL)
     )
     return explain(cell.id, state.address or "", witnessed, plain, serial), marks
+
+
+def _witnessed(store: Store) -> list[str]:
+    """The ids of the cells of which the store has witnessed trials."""
+    keys = {stored.key: stored.cell.id for stored in store.cells("")}
+    return sorted(
+        name
+        for key, name in keys.items()
+        if any(stored.record.side is Side.WITNESS for stored in store.trials_of_cell(key))
+    )

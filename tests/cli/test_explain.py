@@ -390,6 +390,7 @@ def test_a_store_brought_home_is_explained_where_nothing_can_run(flags: World) -
     assert (brought / "store.sqlite").read_bytes() == before and (flags.folder / "here.html").stat().st_size
     none = flags.run("explain", "torch=2.14.1", "m.yaml", "--stored", "--store", "brought")
     assert none.returncode == 2 and "no witnessed trial" in none.stderr
+    assert "a cell that was explained there (torch-2.11.0)" in none.stderr
     for given in (["--dry-run"], ["--again"], ["--trials", "5"], ["--gpus", "0"], ["--executor", "local"]):
         refused = flags.run(*words, *given)
         assert refused.returncode == 2 and f"--stored runs nothing: {given[0]} cannot go with it" in refused.stderr
