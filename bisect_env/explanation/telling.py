@@ -15,6 +15,7 @@ from bisect_env.explanation.seen import Seen
 from bisect_env.explanation.waiting import AUTOGRAD, cycle, waits
 from bisect_env.explanation.windows import FLAGS, Stuck
 from bisect_env.trials.records import Outcome, TrialRecord
+from bisect_env.words import counted
 
 
 def sentences_of(seen: Seen, collisions: Sequence[Collision], trial: TrialRecord) -> tuple[str, ...]:
@@ -152,6 +153,10 @@ def _put_back(seen: Seen, clock: Clock, each: Collision) -> str:
 def _end(each: Collision) -> str:
     if each.consequence is Consequence.FAILED:
         return f"; {each.consequence}: {cut(each.message)}"
+    if each.obeyed is not None:
+        were = "was" if each.count == 2 else "were"
+        more = f", and so {were} {counted(each.count - 1, 'more operation')}" if each.count > 1 else ""
+        return f"; it was compiled to run eagerly{more}."
     what = f" ({each.met.value})" if each.met is not None and each.met.value else ""
     times = f", and so did {each.count - 1} more calls" if each.count > 2 else ", and so did one more call"
     return f"; {each.consequence}{what}{times if each.count > 1 else ''}."

@@ -139,7 +139,8 @@ class FunctionHooks:
             if isinstance(custom, dict) and custom:
                 t = clock()
                 lane = lanes.here()
-                foreign = lane.annotations.taken(_keys(custom), self._annotated)
+                # Nothing is traced outside of a trace or a compile: who looks there takes nothing.
+                foreign = lane.annotations.taken(_keys(custom), self._annotated) if lane.depth else []
                 if foreign:
                     lanes.event(lane, t, state, "read", ", ".join(foreign))
             return value

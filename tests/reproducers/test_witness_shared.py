@@ -149,6 +149,23 @@ with annotate({"a": 1}):
     assert taken == [("w1", "a"), ("w2", "a"), ("w2", "a, b")]
 
 
+def test_who_only_looks_takes_nothing_and_hides_nothing(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+from torch.fx._symbolic_trace import Tracer
+from torch.fx.traceback import annotate, get_current_meta
+def look_and_trace():
+    get_current_meta()
+    Tracer().trace(get_current_meta)
+with annotate({"a": 1}):
+    thread("w1", look_and_trace)
+""",
+    )
+    [taken] = ran.of(State.ANNOTATION, Action.READ)
+    assert "trace" in {frame.function for frame in taken.stack}
+
+
 def test_annotations_that_change_meanwhile_and_ones_that_are_none_harm_nothing(tmp_path: Path) -> None:
     ran = run(
         tmp_path,
