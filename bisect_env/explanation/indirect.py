@@ -111,18 +111,9 @@ def _patched(fault: Fault) -> Collision:
     if not ended or ended[-1].closed is None:
         return base
     mine, met = ended[-1], ended[-1].closed
-    others = [
-        window
-        for window in seen.windows
-        if window.state is State.PATCHER
-        and window.thread != mine.thread
-        and window.start <= met.t
-        and window.end is not None
-        and mine.start <= window.end <= met.t
-    ]
-    if not others:
+    window = _ended_beside(seen, State.PATCHER, mine.thread, mine.start, met.t)
+    if window is None:
         return replace(base, met=met)
-    window = max(others, key=lambda each: each.end or 0.0)
     return replace(base, mechanism=Mechanism.PATCHER, met=met, culprit=window.thread, window=window)
 
 
@@ -207,21 +198,20 @@ def _annotated(fault: Fault) -> Collision:
     if others:
         window: Window | None = Window(State.ANNOTATION, others[-1].thread, others[-1].t, None, others[-1], None)
     else:
-        window = seen.foreign(State.ANNOTATION, victim, met.t) or _ended_beside(seen, victim, entered, met.t)
+        window = seen.foreign(State.ANNOTATION, victim, met.t) or _ended_beside(
+            seen, State.ANNOTATION, victim, entered, met.t
+        )
     if window is None:
         return replace(base, met=met)
     return replace(base, mechanism=Mechanism.ANNOTATION, met=met, culprit=window.thread, window=window)
 
 
-def _ended_beside(seen: Seen, victim: str, start: float, end: float) -> Window | None:
-    """What another thread ended meanwhile: its end puts back what it had met, or takes all of them away."""
+def _ended_beside(seen: Seen, state: State, victim: str, start: float, end: float) -> Window | None:
+    """What another thread ended meanwhile, the last one: its end puts back what it had met, or takes all of it away."""
     found = [
         window
         for window in seen.windows
-        if window.state is State.ANNOTATION
-        and window.thread != victim
-        and window.end is not None
-        and start <= window.end <= end
+        if window.state is state and window.thread != victim and window.end is not None and start <= window.end <= end
     ]
     return max(found, key=lambda window: window.end or 0.0, default=None)
 
