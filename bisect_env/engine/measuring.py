@@ -238,6 +238,8 @@ class Measuring:
             running.attempt += 1
             return running.slot.cell.key not in self.set_aside
         self.set_aside.measured()
+        if running.warming:
+            running.attempt = 1  # What was lost of the warm-up is none of the trial's attempts.
         if record.undecided:
             running.only_repeat = record.resets
         return running.warming or record.undecided

@@ -80,9 +80,10 @@ def test_real_trials_in_any_order_come_to_the_same(three: World, stop_early: boo
     assert [r.verdict.text for r in again] == [r.verdict.text for r in theirs] and not idle.told
 
 
-def test_a_warm_up_comes_before_all_others_of_its_cell(three: World) -> None:
+@pytest.mark.parametrize("lost", [0.5, 1.0], ids=["some", "the first two attempts at each"])
+def test_a_warm_up_comes_before_all_others_of_its_cell(three: World, lost: float) -> None:
     three.matrix(BODY.replace("2.10.0, 2.11.0, ", "") + "conditions: {cache: [warm, cold]}\n")
-    executor = Scrambled(seed=3, lost=0.5)
+    executor = Scrambled(seed=3, lost=lost)
     results, listener = measured(three, executor=executor)
     warm = next(result for result in results if result.cell.condition.cache == "warm")
     told = [(what, side) for what, cell, side in listener.told if cell == warm.cell.id]
