@@ -80,7 +80,8 @@ def test_a_cell_whose_jobs_are_all_lost_is_set_aside_and_the_others_are_measured
     stdout, stderr = finished(process)
     assert process.returncode == 5 and "FULL" in stdout, stdout + stderr
     assert "set aside, and not measured to the end:\n  torch-2.13.0" in stderr and "the job was cancelled" in stderr
-    assert len(small.world.trials()) == 8
+    # On a loaded host a job may be cancelled too late: a trial that says nothing for long is a hang of its cell.
+    assert Counter(row[4] for row in small.world.trials() if row[4] != "hang") == {"clean": 8}
     small.nothing_left()
 
 
