@@ -76,6 +76,7 @@ def _history(events: Sequence[Event], key: str) -> tuple[list[float], list[tuple
     """The times of the events, and after each what was left behind and which with the key were open."""
     custom: dict[str, Event] | None = None
     left: Left | None = None
+    origins: dict[int, Left] = {}
     saved: defaultdict[str, list[tuple[Event, dict[str, Event] | None]]] = defaultdict(list)
     open_: dict[int, Event] = {}
     states: list[tuple[Left | None, tuple[Event, ...]]] = []
@@ -91,8 +92,10 @@ def _history(events: Sequence[Event], key: str) -> tuple[list[float], list[tuple
             there = (custom or {}).get(key)
             if there is None:
                 left = None
-            elif left is None and id(there) not in open_:
-                left = Left(there, began, event)  # those that meet it from here on hand it on
+            elif id(there) not in open_:
+                # Those that meet it from here on hand it on, also when it was gone meanwhile.
+                origin = origins.setdefault(id(there), Left(there, began, event))
+                left = left or origin
         states.append((left, tuple(open_.values())))
     return [event.t for event in events], states
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bisect_env.explanation.noted import Noted
@@ -38,6 +38,7 @@ def annotations(steps: Sequence[tuple[int, str]]) -> tuple[list[Event], bool, bo
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from([KEY, "another"])), max_size=30))
+@example([(step, KEY) for step in (1, 5, 1, 4, 0, 5, 0, 4)])  # gone meanwhile, and handed on by who wrote it
 def test_what_is_left_behind_is_what_annotate_leaves_behind(steps: Sequence[tuple[int, str]]) -> None:
     events, there, busy = annotations(steps)
     stays = Noted(events).left_behind(KEY, START + len(steps))
