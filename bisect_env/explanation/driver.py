@@ -27,7 +27,7 @@ from bisect_env.engine.turn import turn
 from bisect_env.environments.records import Environment, Lock, Unavailable
 from bisect_env.environments.uv import Uv
 from bisect_env.errors import BadInput
-from bisect_env.explanation.explain import explain, went_wrong
+from bisect_env.explanation.explain import explain_by, went_wrong
 from bisect_env.explanation.planned import Planned, Series, expected, needed
 from bisect_env.explanation.records import Explanation
 from bisect_env.explanation.series import Task, alone, run
@@ -141,7 +141,8 @@ class Witnessing:
         to_build = [lock for address, (_, lock) in locks.items() if runs and found[address] is None]
         controls = {side: Series(len(self._taken[side]), *[missing.count(side)] * 2) for side in PLAIN}
         series = {Side.WITNESS: Series(done, least, most), **controls}
-        times = {side: [sample.record.seconds for sample in self._stored(side)] for side in series}
+        records = [sample.record for sample in self._stored()]
+        times = {side: [record.seconds for record in records if record.side is side] for side in series}
         return Planned(
             self._asked.cell.id,
             tuple(needed(cell.id, lock, found[lock.address]) for cell, lock in locks.values() if runs),
@@ -158,16 +159,16 @@ class Witnessing:
         )
 
     def _load(self) -> None:
+        stored = self._stored()
         if not self._asked.again:
-            self._records = [sample.record for sample in self._stored(Side.WITNESS)]
+            self._records = [sample.record for sample in stored if sample.record.side is Side.WITNESS]
         for side in PLAIN:
-            self._taken[side] = {sample.block for sample in self._stored(side) if counts(sample.record)}
+            self._taken[side] = {s.block for s in stored if s.record.side is side and counts(s.record)}
 
     def explanation(self) -> Explanation:
         """What is known now."""
-        plain = [sample.record for sample in self._stored(Side.THREADS) if counts(sample.record)]
-        serial = [sample.record for sample in self._stored(Side.SERIAL) if counts(sample.record)]
-        return explain(self._asked.cell.id, self._address or "", self._records, plain, serial)
+        records = [sample.record for sample in self._stored()]
+        return explain_by(self._asked.cell.id, self._address or "", self._records, records)
 
     # The environment
 
@@ -221,7 +222,8 @@ class Witnessing:
 
     # Its trials
 
-    def _stored(self, side: Side) -> list[StoredTrial]:
+    def _stored(self) -> list[StoredTrial]:
+        """All of its trials that say something, of every kind."""
         if self._address is None:
             return []
         cell, settings = self._asked.cell, self._settings
@@ -229,7 +231,7 @@ class Witnessing:
         state = CellState(cell)
         here = settings.executor.available(cell, settings.gpus).hardware
         state.take(self._store.trials(cell.key, self._address, self._reproducer.content_hash), here)
-        return [s for s in state.samples if s.record.side is side and s.record.outcome is not Outcome.INFRA]
+        return [sample for sample in state.samples if sample.record.outcome is not Outcome.INFRA]
 
     def _enough(self) -> bool:
         return self._still_needed() <= 0
@@ -272,7 +274,7 @@ class Witnessing:
                 warm_up = Slot(cell, Side.WARMUP, 0)
                 record = alone(slots, Attempt(warm_up, filler, self._matrix.limits.first_silence, prepared=prepared))
                 self._reporter.trial_ended(cell, record, "not counted: it fills the compile cache")
-            silences = [sample.record.longest_silence for sample in self._stored(Side.SERIAL)]
+            silences = [s.record.longest_silence for s in self._stored() if s.record.side is Side.SERIAL]
             limits = self._matrix.limits
             # Three times the limit from the first one on: it need not be confirmed that the cell hangs, and the
             # witness makes it slower.

@@ -12,8 +12,9 @@ from bisect_env.explanation.records import Account, Consequence, Explanation, Me
 from bisect_env.explanation.seen import Seen
 from bisect_env.explanation.telling import sentences_of
 from bisect_env.explanation.windows import windows_of
-from bisect_env.trials.records import Outcome, TrialRecord
+from bisect_env.trials.records import Outcome, Side, TrialRecord
 from bisect_env.verdicts.attention import DENSE_FROM
+from bisect_env.verdicts.samples import counts
 from bisect_env.verdicts.statistics import fisher_greater
 from bisect_env.words import counted
 
@@ -56,6 +57,16 @@ def explain(
         cost=cost(trials, plain),
         notes=_notes(trials, accounts),
     )
+
+
+def explain_by(
+    cell: str, environment: str, trials: Sequence[TrialRecord], records: Sequence[TrialRecord]
+) -> Explanation:
+    """Explain a cell by these witnessed trials and by the controls among ``records``, as far as they count."""
+    plain, serial = (
+        [record for record in records if record.side is side and counts(record)] for side in (Side.THREADS, Side.SERIAL)
+    )
+    return explain(cell, environment, trials, plain, serial)
 
 
 def account(trial: TrialRecord, log: WitnessLog | None) -> Account:

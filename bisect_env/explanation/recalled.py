@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from bisect_env.engine.recall import recall_cell
 from bisect_env.errors import BadInput
-from bisect_env.explanation.explain import explain
+from bisect_env.explanation.explain import explain_by
 from bisect_env.explanation.records import Explanation
 from bisect_env.matrix.cells import Cell
 from bisect_env.store.database import Store
 from bisect_env.trials.records import Outcome, Reproducer, Side
-from bisect_env.verdicts.samples import counts
 
 
 def recalled(cell: Cell, reproducer: Reproducer, store: Store) -> tuple[Explanation, tuple[str, ...]]:
@@ -30,10 +29,7 @@ def recalled(cell: Cell, reproducer: Reproducer, store: Store) -> tuple[Explanat
         there = ", ".join(_witnessed(store)) or "there is none"
         wanted = f"a cell that was explained there ({there}); without --stored it is witnessed here"
         raise BadInput("--store", "", f"no witnessed trial of {cell.id} is stored", wanted)
-    plain, serial = (
-        [record for record in records if record.side is side and counts(record)] for side in (Side.THREADS, Side.SERIAL)
-    )
-    return explain(cell.id, state.address or "", witnessed, plain, serial), marks
+    return explain_by(cell.id, state.address or "", witnessed, records), marks
 
 
 def _witnessed(store: Store) -> list[str]:

@@ -51,9 +51,12 @@ def waits(log: WitnessLog, windows: Sequence[Window], stacks: str) -> tuple[Wait
     for blocked in list(found):
         if not blocked.thread.startswith(AUTOGRAD):
             continue  # a worker's backward is waited for by nobody but itself
-        if blocked.on in stood and stood[blocked.on].t >= blocked.since.t:
+        seen = stood.get(blocked.on)
+        if seen is not None and seen.t < blocked.since.t:
+            seen = None  # it stood there in an earlier wait
+        if seen is not None:
             # Of the holder itself, and of nobody else who may be in autograd too.
-            if not any(_IN_AUTOGRAD.fullmatch(frame.function) for frame in stood[blocked.on].stack[:INNERMOST]):
+            if not any(_IN_AUTOGRAD.fullmatch(frame.function) for frame in seen.stack[:INNERMOST]):
                 continue
         elif _inside_autograd(stacks) < 2:
             continue
@@ -66,9 +69,8 @@ def waits(log: WitnessLog, windows: Sequence[Window], stacks: str) -> tuple[Wait
             # A thread's first backward alone is an event.
             wait = blocked.since
             backward = [Window(State.BACKWARD, blocked.thread, wait.t, None, wait, None)]
-        if backward and not any(each.thread == blocked.on for each in found):
-            seen = stood.get(blocked.on)
-            since = seen if seen is not None and seen.t >= blocked.since.t else last[blocked.on]
+        if not any(each.thread == blocked.on for each in found):
+            since = last[blocked.on] if seen is None else seen
             found.append(Waiting(blocked.on, blocked.thread, since, backward[-1], "autograd's thread"))
     return tuple(found)
 

@@ -92,6 +92,11 @@ def _cell(item: Forecast) -> dict[str, Any]:
     }
 
 
+def room(download: int, disk: int, free: int) -> str:
+    """What building fetches and takes, in bytes, and what is free."""
+    return f"Download: up to {size(download)}, less what uv has cached. Disk: at most {size(disk)}; {size(free)} free."
+
+
 def _reasons(forecasts: Sequence[Forecast]) -> list[str]:
     reasons = dict.fromkeys(
         f"{item.cell.id}: {cut(item.lock.message, 300)}" for item in forecasts if isinstance(item.lock, Unavailable)
@@ -106,10 +111,7 @@ def _totals(dry: DryRun) -> list[str]:
         f"{'at most ' if dry.stop_early else ''}{counted(dry.trials, 'trial')} to run{early}.",
     ]
     if dry.to_build:
-        lines.append(
-            f"Download: up to {size(download_bytes([*dry.to_build.values()]))}, less what uv has cached. Disk: at most "
-            f"{size(dry.disk_bytes)}; {size(dry.free_bytes)} free."
-        )
+        lines.append(room(download_bytes([*dry.to_build.values()]), dry.disk_bytes, dry.free_bytes))
     if dry.seconds is not None and dry.trials:
         beside = min(dry.trials, max(item.beside for item in dry.cells))
         at_a_time = f" with {beside} at a time" if beside > 1 else ""

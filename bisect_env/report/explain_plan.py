@@ -8,6 +8,7 @@ from typing import Any
 from bisect_env.engine.disk import size
 from bisect_env.explanation.planned import Planned, Series
 from bisect_env.report import pieces
+from bisect_env.report.dry_run import room
 from bisect_env.report.grid import Column
 from bisect_env.report.machine import plain
 from bisect_env.report.pieces import Grid, Section, Words
@@ -76,10 +77,7 @@ def _totals(plan: Planned) -> str:
     if plan.witnessed.most and plan.until is not None:
         said.append(f"Trials with the witness end when {plan.until} went wrong.")
     if not all(each.built for each in plan.environments):
-        said.append(
-            f"Download: up to {size(plan.download_bytes)}, less what uv has cached. Disk: at most "
-            f"{size(plan.disk_bytes)}; {size(plan.free_bytes)} free."
-        )
+        said.append(room(plan.download_bytes, plan.disk_bytes, plan.free_bytes))
     if plan.seconds is None:
         said.append("Time: not known yet; the first trials of this reproducer here will tell.")
     else:
