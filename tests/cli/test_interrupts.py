@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
@@ -67,19 +68,39 @@ def test_whoever_ignores_interrupts_is_not_interrupted(tmp_path: Path) -> None:
 LINGERS = """\
 import atexit, sys, time
 from bisect_env.__main__ import main
-atexit.register(time.sleep, 30)
+
+def linger():
+    for _ in range(600):  # Not one long sleep: Python answers a signal that comes just before it only after it.
+        time.sleep(0.05)
+
+atexit.register(linger)
 sys.argv[1:] = ["--version"]
 main()
 """
 
 
-def test_interrupted_when_all_is_done(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", LINGERS], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+def lingering(folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", LINGERS], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    assert process.stdout is not None and "version" in process.stdout.readline()
-    process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=20)
+
+
+def test_interrupted_when_all_is_done(tmp_path: Path) -> None:
+    with lingering(tmp_path) as process:
+        assert process.stdout is not None and "version" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=20)
+    assert (process.returncode, told) == (130, "")
+
+
+@pytest.mark.parametrize("late", [0.0, 0.0002, 0.001, 0.005, 0.02])
+def test_interrupted_on_the_way_out(tmp_path: Path, late: float) -> None:
+    """Wherever the way out is by then: between the command's last line and Python's own end."""
+    with lingering(tmp_path) as process:
+        assert process.stdout is not None and process.stdout.readline()
+        time.sleep(late)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=20)
     assert (process.returncode, told) == (130, "")
 
 

@@ -172,7 +172,8 @@ import json, os, pathlib, signal, sys, time
 condition = json.load(open(os.environ["BISECT_ENV_CONDITION"]))
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(condition["status"]))
 pathlib.Path(condition["mark"]).write_text(f"{os.getpid()} {os.getppid()}")
-time.sleep(60)
+while True:
+    time.sleep(0.05)  # Not one long sleep: Python answers a signal that comes just before it only after it.
 """
 """A trial that ends itself at a signal to end, and says what it will."""
 
