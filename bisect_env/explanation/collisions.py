@@ -27,6 +27,7 @@ from bisect_env.explanation.seen import Seen
 from bisect_env.explanation.waiting import AUTOGRAD, cycle, waits
 from bisect_env.explanation.windows import Stuck, is_global
 from bisect_env.trials.records import Failure, Outcome, TrialRecord
+from bisect_env.trials.signature import headline_of
 
 REPORTED_WITHIN = 5.0
 """Seconds after which what a thread obeyed is no longer taken for the cause of its failure."""
@@ -114,7 +115,7 @@ def _failed(seen: Seen, fell: Fell, met: Event | None, spent: Collection[int]) -
         victim = met.thread
     failure = replace(failure, thread=victim or MAIN)
     said = fell.silent and met is not None
-    message = fell.why if said else f"{failure.signature.type}: {_first_line(failure)}"
+    message = fell.why if said else f"{failure.signature.type}: {_said(failure)}"
     base = Collision(
         Mechanism.UNKNOWN, Consequence.FAILED, failure.thread, met, "", None, at=failure.t, message=message
     )
@@ -132,12 +133,9 @@ def _failed(seen: Seen, fell: Fell, met: Event | None, spent: Collection[int]) -
     return replace(base, met=last[-1] if last else None)
 
 
-def _first_line(failure: Failure) -> str:
-    """What a failure says; the last line where the first ones are those of an earlier traceback."""
-    lines = [line.strip() for line in failure.message.splitlines() if line.strip()]
-    if not lines:
-        return failure.signature.template or "no message"
-    line = lines[-1] if lines[0].startswith("Previous Traceback") else lines[0]
+def _said(failure: Failure) -> str:
+    """What a failure says, on one line."""
+    line = headline_of(failure.message) or failure.signature.template or "no message"
     return line.removeprefix(f"{failure.signature.type}: ")
 
 

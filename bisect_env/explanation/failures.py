@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from bisect_env.explanation.records import Action, Event, Frame, WitnessLog
 from bisect_env.trials.records import Failure, Signature, TrialRecord
+from bisect_env.trials.signature import headline_of
 
 MAIN = "main"
 AT_THE_END = 1.0
@@ -91,8 +92,8 @@ def _same(event: Event | None, failure: Failure) -> bool:
     if event is None:
         return False
     kind, _, message = event.value.partition(LINK)[0].partition(": ")
-    first = failure.message.strip().partition("\n")[0]
-    return failure.signature.type.rpartition(".")[2] == kind and first.startswith(message)
+    said = headline_of(failure.message).removeprefix(f"{kind}: ")
+    return failure.signature.type.rpartition(".")[2] == kind and said.startswith(message)
 
 
 def _end(failure: Failure, output: str, complete: bool) -> Fell:

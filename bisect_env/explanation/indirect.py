@@ -12,6 +12,7 @@ from bisect_env.explanation.annotations import taken_for
 from bisect_env.explanation.records import Action, Collision, Event, Mechanism, State, Window
 from bisect_env.explanation.seen import Seen
 from bisect_env.explanation.waiting import AUTOGRAD
+from bisect_env.explanation.windows import overlap
 from bisect_env.trials.records import Failure
 
 SLACK = 0.25
@@ -115,6 +116,36 @@ def _patched(fault: Fault) -> Collision:
     if window is None:
         return replace(base, met=met)
     return replace(base, mechanism=Mechanism.PATCHER, met=met, culprit=window.thread, window=window)
+
+
+def _metered(fault: Fault) -> Collision:
+    """A compile whose metrics went where those of another thread's went at that time.
+
+    Dynamo empties the place only when a thread enters it in which no other one is, and takes each value once.
+    """
+    seen, base = fault.seen, fault.base
+    began = [
+        window
+        for window in seen.windows
+        if window.state is State.METRICS and window.start <= fault.failure.t + SLACK and fault.works(window.opened)
+    ]
+    mine = [window for window in began if fails(window)] or began
+    if not mine:
+        return base
+    met = fault.last([window.opened for window in mine])
+    own = next(window for window in mine if window.opened is met)
+    beside = [
+        window
+        for window in seen.windows
+        if window.state is State.METRICS and window.thread != met.thread and overlap(window, own)
+    ]
+    # Rather who was there before it: only then did it find the place not emptied.
+    window = next((each for each in reversed(beside) if each.start <= met.t), None)
+    if window is None and beside and own.closed is not None:
+        window, met = beside[0], own.closed
+    if window is None:
+        return replace(base, met=met)
+    return replace(base, mechanism=Mechanism.METRICS, met=met, culprit=window.thread, window=window)
 
 
 def _recompiled(fault: Fault) -> Collision:
@@ -222,6 +253,7 @@ _KINDS: Sequence[tuple[tuple[str, ...], Callable[[Fault], Collision]]] = (
         ("load_kernel() must be called", "static_triton_launcher", "static_cuda_launcher", "Autotuned launcher config"),
         _launched,
     ),
+    (("_dynamo/metrics_context.py", "in the current context", "MetricsContext"), _metered),
     (("CURRENT_PATCHER", "in _new_patcher"), _patched),
     (("LoweringException", "_inductor/graph.py"), _fell_back),
     (("fx/traceback.py", "torch.fx.traceback"), _annotated),

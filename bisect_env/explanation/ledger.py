@@ -7,11 +7,11 @@ trials that went wrong while what it needs was watched and absent.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from bisect_env.explanation.cases import Case, Cases
 from bisect_env.explanation.collisions import is_backward
 from bisect_env.explanation.records import Account, Action, Hypothesis, Mechanism, Standing, State
+from bisect_env.explanation.suspects import SUSPECTS, Suspect
 from bisect_env.explanation.suspicions import (
     block_mask,
     failing_call_was_warm,
@@ -23,70 +23,6 @@ from bisect_env.trials.records import TrialRecord
 from bisect_env.words import counted
 
 NOT_ENOUGH = "A witnessed trial that goes wrong would tell."
-
-
-@dataclass(frozen=True)
-class _Suspect:
-    """A piece of state that another thread may have left in the victim's way."""
-
-    name: str
-    statement: str
-    state: State
-    """Whose window of another thread has to be open at the moment."""
-    mechanisms: tuple[Mechanism, ...]
-    looked_at: tuple[Action, ...]
-    """What is counted to say how much was looked at."""
-    unit: str
-    would_tell: str
-
-
-_SUSPECTS = (
-    _Suspect(
-        "another thread's trace",
-        "Another thread was tracing with FX when the call failed, and the call was taken for one under that trace.",
-        State.TRACE,
-        (Mechanism.FOREIGN_TRACE, Mechanism.FOREIGN_BACKWARD),
-        (Action.ENTER,),
-        "traces",
-        "a call that obeys the tracing flag while no other thread traces, or one that fails without reading it",
-    ),
-    _Suspect(
-        "is_compiling() of another thread",
-        "torch.compiler.is_compiling() was true in a thread that compiled nothing, since another thread compiled.",
-        State.COMPILING,
-        (Mechanism.FOREIGN_COMPILE,),
-        (Action.SET,),
-        "settings of the flag",
-        "calls that read is_compiling() and act on it, with and without another thread's compile",
-    ),
-    _Suspect(
-        "FX annotations",
-        "FX annotations of another thread went onto what this one traced, or were changed while it used them.",
-        State.ANNOTATION,
-        (Mechanism.ANNOTATION,),
-        (Action.ENTER,),
-        "annotated pieces of work",
-        "a failure raised in torch/fx/traceback.py, or none in many more trials with annotations of two threads open",
-    ),
-    _Suspect(
-        "FX's patches",
-        "Two threads traced at once, and the one that ended first took the other one's patches off their one stack.",
-        State.PATCHER,
-        (Mechanism.PATCHER,),
-        (Action.ENTER,),
-        "traces with patches",
-        "a failure raised where a trace ends, or none in many more trials with traces of two threads open",
-    ),
-    _Suspect(
-        "inductor's kernel load",
-        "A kernel was launched or tuned while another thread was loading or tuning it, or had unloaded it.",
-        State.KERNEL,
-        (Mechanism.KERNEL,),
-        (Action.ENTER, Action.CALL),
-        "loads, tunings and unloads",
-        "a failure raised in inductor's launcher, or none in many more trials with kernels loaded by two threads",
-    ),
-)
 
 
 def hypotheses_of(
@@ -101,7 +37,7 @@ def hypotheses_of(
         serial: failed and all trials of the serial control.
     """
     cases = Cases.of(records, accounts)
-    trace, compiling, annotations, patches, kernel = (_suspect(each, cases) for each in _SUSPECTS)
+    trace, compiling, annotations, patches, metrics, kernel = (_suspect(each, cases) for each in SUSPECTS)
     return (
         trace,
         _lazy_backward(cases),
@@ -113,6 +49,7 @@ def hypotheses_of(
         _recompile_limit(cases),
         annotations,
         patches,
+        metrics,
         kernel,
         waiting_for_each_other(cases),
         needs_two_threads(cases, threads, serial),
@@ -120,7 +57,7 @@ def hypotheses_of(
     )
 
 
-def _suspect(suspect: _Suspect, cases: Cases) -> Hypothesis:
+def _suspect(suspect: Suspect, cases: Cases) -> Hypothesis:
     """Kept where it explains a collision, eliminated where nothing of it was open or something else was obeyed."""
     untested = _untested(suspect.state, cases)
     name, statement = suspect.name, suspect.statement

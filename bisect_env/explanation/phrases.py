@@ -39,6 +39,7 @@ NAMES = {
     State.RECOMPILE_LIMIT: "the recompile limit",
     State.ANNOTATION: "FX annotations",
     State.PATCHER: "the patches of a trace",
+    State.METRICS: "the metrics of a compile",
     State.KERNEL: "a kernel's load or tuning",
     State.BACKWARD: "a compiled function's backward",
     State.UNFUSED: "the eager attention",

@@ -28,6 +28,8 @@ class State(StrEnum):
     traced that it had not written; obeyed: inductor ran such a node eagerly for it."""
     PATCHER = "fx-patcher"
     """What a trace patches for its time, on one stack for all threads: enter and leave."""
+    METRICS = "compile-metrics"
+    """What dynamo counts of a compile, in one place for all threads: enter and leave."""
     KERNEL = "kernel-load"
     """Inductor loads, tunes or unloads a kernel, or launches one that is not loaded."""
     BACKWARD = "backward"
@@ -154,6 +156,8 @@ class Mechanism(StrEnum):
     ANNOTATION = "another thread's annotations"
     PATCHER = "another thread's patches"
     """Torch ended a trace while that of another thread, begun later, had not: it took the other one's patches back."""
+    METRICS = "another thread's metrics"
+    """What dynamo counts of two threads' compiles went into one place, which takes each value once."""
     KERNEL = "a kernel that another thread was loading, tuning or unloading"
     UNKNOWN = "none of the known ones"
 

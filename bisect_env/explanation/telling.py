@@ -84,6 +84,7 @@ def _opened(clock: Clock, window: Window) -> str:
     verb = {
         State.TRACING: "set the tracing flag",
         State.COMPILING: "set the flag behind is_compiling()",
+        State.METRICS: "went into the one place of all compiles' metrics",
     }.get(window.state, f"began {NAMES[window.state]}")
     where = place(window.opened.stack)
     if window.state is State.KERNEL and window.opened.action is Action.CALL:
@@ -113,6 +114,8 @@ def _read(clock: Clock, each: Collision, later: str) -> str:
         verb = "launched it"
     if met.state is State.ANNOTATION and met.action is not Action.READ:
         verb = "was in annotations of its own"
+    if met.state is State.METRICS:
+        verb = "went there too" if met.action is Action.ENTER else "had been there before it, and left"
     where = place(met.stack)
     who = met.thread if met.thread == each.victim else f"{met.thread}, working for {each.victim},"
     if each.obeyed is not None:
@@ -169,6 +172,8 @@ def _until(clock: Clock, window: Window) -> str:
         return f"{name} {'was not cleared any more' if flag else 'had no end in this log'}."
     by = "" if window.closed.thread == window.thread else f" by {window.closed.thread}"
     lasted = took(window.end - window.start)
+    if window.state is State.METRICS:
+        return f"Thread {window.thread} left it{by} at {clock.at(window.end)}, after {lasted}."
     return f"{name} {ended}{by} at {clock.at(window.end)}, after it had been {was} for {lasted}."
 
 

@@ -29,6 +29,7 @@ REMEDIES = {
         " only while no other thread writes any or traces"
     ),
     Mechanism.PATCHER: f"{WARM_UP}, so that no two threads trace at once",
+    Mechanism.METRICS: f"{WARM_UP}, so that no two threads compile at once",
     Mechanism.KERNEL: f"{WARM_UP}, so that every kernel is loaded and tuned",
 }
 """What would take the window away, by what is known of it."""

@@ -35,6 +35,7 @@ class Kind(StrEnum):
     TRACING = "flag"
     ANNOTATION = "annotates"
     PATCHER = "patches"
+    METRICS = "metrics"
     KERNEL = "kernel"
     UNFUSED = "unfused"
     LEFT = "left"
@@ -51,6 +52,7 @@ MEANING = {
     Kind.TRACING: "has the FX tracing flag set",
     Kind.ANNOTATION: "has FX annotations open",
     Kind.PATCHER: "has a trace's patches on",
+    Kind.METRICS: "counts metrics of a compile",
     Kind.KERNEL: "loads or tunes a kernel",
     Kind.UNFUSED: "runs unfused attention",
     Kind.LEFT: "what it left behind is there",
@@ -65,6 +67,7 @@ KINDS = {
     State.TRACING: Kind.TRACING,
     State.ANNOTATION: Kind.ANNOTATION,
     State.PATCHER: Kind.PATCHER,
+    State.METRICS: Kind.METRICS,
     State.KERNEL: Kind.KERNEL,
     State.UNFUSED: Kind.UNFUSED,
 }

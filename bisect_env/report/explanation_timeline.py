@@ -29,6 +29,7 @@ LETTERS = {
     Kind.TRACING: "F",
     Kind.ANNOTATION: "A",
     Kind.PATCHER: "P",
+    Kind.METRICS: "N",
     Kind.KERNEL: "K",
     Kind.UNFUSED: "U",
     Kind.LEFT: "M",

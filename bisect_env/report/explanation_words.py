@@ -34,6 +34,7 @@ OPEN = {
     State.RECOMPILE_LIMIT: "the recompile limit reached",
     State.ANNOTATION: "FX annotations open",
     State.PATCHER: "a trace's patches on",
+    State.METRICS: "the metrics of a compile open",
     State.KERNEL: "a kernel being loaded or tuned",
     State.BACKWARD: "a compiled backward running",
     State.UNFUSED: "unfused attention running",
@@ -43,6 +44,7 @@ OPEN = {
 _ENDED = {
     State.ANNOTATION: "ended FX annotations of its own",
     State.PATCHER: "ended a trace and taken patches off",
+    State.METRICS: "counted a compile in the same place",
     State.KERNEL: "loaded or tuned the kernel",
 }
 """What a window of that state came to, where its end is what was met."""

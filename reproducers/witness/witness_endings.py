@@ -19,6 +19,8 @@ from witness_targets import UNCAUGHT
 
 LONGEST = 300
 """Characters of an exception's text that are kept."""
+EARLIER = "Previous Traceback"
+"""How the texts of dynamo's errors begin that quote one."""
 LINKS = 4
 """Exceptions behind it, its causes or what it was raised in the handling of, that are named."""
 _NO_FAILURE = (SystemExit, KeyboardInterrupt)
@@ -100,7 +102,10 @@ def _first(error: BaseException) -> BaseException:
 
 
 def _text(error: BaseException) -> str:
-    """``TrainingError: step 3 <- RuntimeError: nested``: type and first line, and those of what stands behind it."""
+    """``TrainingError: step 3 <- RuntimeError: nested``: type and first line, and those of what stands behind it.
+
+    Of a text that begins with an earlier traceback it is the last line.
+    """
     told: list[str] = []
     behind: BaseException | None = error
     while behind is not None and len(told) <= LINKS:
@@ -108,6 +113,8 @@ def _text(error: BaseException) -> str:
             lines = str(behind).strip().splitlines()
         except Exception:  # noqa: BLE001 - a text that cannot be made is no reason to lose the exception
             lines = []
-        told.append(": ".join([type(behind).__name__, *lines[:1]])[:LONGEST])
+        kind = type(behind).__name__
+        lines = lines[-1:] if lines and lines[0].startswith(EARLIER) else lines[:1]
+        told.append(": ".join([kind, *(line.removeprefix(f"{kind}: ") for line in lines)])[:LONGEST])
         behind = behind.__cause__ or (None if behind.__suppress_context__ else behind.__context__)
     return " <- ".join(told)

@@ -15,7 +15,7 @@ from witness_flags import Space, StateHooks
 from witness_functions import FunctionHooks
 from witness_lanes import Lanes
 from witness_lock import watched_lock
-from witness_rewriting import Hook
+from witness_rewritten import Hook
 
 
 class Hooks:

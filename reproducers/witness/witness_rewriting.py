@@ -8,40 +8,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from witness_rewritten import HOW, KINDS, PREFIX, Hook, Rewritten, words
 from witness_syntax import asks, definitions, is_text, last_part, own_names
 from witness_targets import RAISED, Found, Function, Guard, Key, Module
-
-PREFIX = "_witness_hook_"
-
-
-@dataclass(frozen=True)
-class Hook:
-    """A function that the rewritten code calls."""
-
-    name: str
-    kind: str
-    """``read``, ``store``: a flag of the module; ``read attribute``, ``store attribute``: one of another module;
-    ``read own``, ``store own``: a thread's own; ``replace``: an object; ``lock``; ``enter``, ``leave``, ``call``,
-    ``after``, ``returns``: of a function; ``obeyed``: a branch; ``found``: a look-up of a key."""
-    state: str
-    detail: str = ""
-    """Name of the flag, the object, the function or the key; of ``obeyed`` what the branch does."""
-
-
-@dataclass(frozen=True)
-class Rewritten:
-    """A module's new tree. Without hooks there was nothing to rewrite."""
-
-    tree: ast.Module
-    hooks: tuple[Hook, ...]
-    found: tuple[Found, ...]
-    missing: tuple[tuple[str, str], ...]
-    """State and name of what the module should have and does not."""
-    flags: Mapping[str, str]
-    """Process-global flags that the module defines, with their states."""
 
 
 def rewrite(source: str | bytes, path: str, module: Module, flags: Mapping[str, str]) -> Rewritten:
@@ -63,7 +34,7 @@ def rewrite(source: str | bytes, path: str, module: Module, flags: Mapping[str, 
     rewriter = _Rewriter(path, module, own, locals_, {**flags, **own})
     rewriter.visit(tree)
     ast.fix_missing_locations(tree)
-    found = [Found(state, f"{path}: {name}", _KINDS[kind]) for name, (state, kind) in kinds.items() if kind in _KINDS]
+    found = [Found(state, f"{path}: {name}", KINDS[kind]) for name, (state, kind) in kinds.items() if kind in KINDS]
     wanted = [(state, pattern.pattern, [n for n in kinds if pattern.fullmatch(n)]) for state, pattern in module.flags]
     missing = [(state, f"module-level flag {pattern}") for state, pattern, names in wanted if not names]
     missing += [
@@ -75,18 +46,9 @@ def rewrite(source: str | bytes, path: str, module: Module, flags: Mapping[str, 
     items: tuple[Function | Guard | Key, ...] = (*module.functions, *module.guards, *module.keys)
     for item in items:
         if item.name not in named and getattr(item, "instead", "") not in named:
-            missing.append((item.state, _words(item)))
+            missing.append((item.state, words(item)))
     missing += [(state, name) for state, name in (*module.locks, *module.objects) if name not in named]
     return Rewritten(tree, tuple(rewriter.hooks), (*found, *rewriter.found), tuple(missing), own)
-
-
-_KINDS = {"flag": "stores and loads, process-global", "thread-local": "stores and loads, thread-local"}
-
-
-def _words(item: Function | Guard | Key) -> str:
-    if isinstance(item, Guard):
-        return f"a branch on {' or '.join(item.asks)} in {item.name}"
-    return f"look-up of {item.key} in {item.name}" if isinstance(item, Key) else item.name
 
 
 class _Rewriter(ast.NodeTransformer):
@@ -217,8 +179,11 @@ class _Rewriter(ast.NodeTransformer):
         head, body = node.body[:start], node.body[start:]
         last = body[-1]
 
+        # What two methods open and close is their object's.
+        what = place.rpartition(".")[0] if function.how in ("opens", "closes") else place
+
         def statement(kind: str, at: ast.AST) -> ast.stmt:
-            call = self._call(at, kind, function.state, place, *arguments)
+            call = self._call(at, kind, function.state, what, *arguments)
             return ast.copy_location(ast.Expr(call), at)
 
         if function.how == "call":
@@ -227,13 +192,17 @@ class _Rewriter(ast.NodeTransformer):
             _Returns(self, function.state, place).visit_all(body)
         elif function.how == "after":
             node.body = [*head, ast.Try(body, [], [], [statement("after", last)])]
+        elif function.how == "opens":
+            node.body = [*head, statement("enter", node), *body]
+        elif function.how == "closes":
+            node.body = [*head, ast.Try(body, [], [], [statement("leave", last)])]
         else:
             arguments, given = [], arguments
             leave = statement("leave", last)
             arguments = given
             node.body = [*head, statement("enter", node), ast.Try(body, [], [], [leave])]
         self.seen.add((function.state, function.name))
-        self.found.append(Found(function.state, f"{self._path}: {place}", _HOW[function.how]))
+        self.found.append(Found(function.state, f"{self._path}: {place}", HOW[function.how]))
 
     # Branches --------------------------------------------------------------------------------------------------------
 
@@ -298,9 +267,6 @@ class _Rewriter(ast.NodeTransformer):
                 part.lineno = part.end_lineno = line  # type: ignore[attr-defined]
                 part.col_offset = part.end_col_offset = column  # type: ignore[attr-defined]
         return call
-
-
-_HOW = {"span": "enter and leave", "call": "calls", "after": "calls", "returns": "what it returns"}
 
 
 class _Returns(ast.NodeTransformer):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 TRACING, COMPILING, TRACE, COMPILE = "fx-tracing", "compiling", "trace", "compile"
 LOCK, CONFIG, LIMIT, ANNOTATION = "compile-lock", "dynamo-config", "recompile-limit", "fx-annotation"
 KERNEL, BACKWARD, UNFUSED = "kernel-load", "backward", "unfused-attention"
-PATCHER, STANDING, UNCAUGHT = "fx-patcher", "standing", "uncaught-exception"
+PATCHER, METRICS, STANDING, UNCAUGHT = "fx-patcher", "compile-metrics", "standing", "uncaught-exception"
 ANNOTATE = "annotate"
 """The function that writes annotations of a caller's own."""
 UNLOAD = "close"
@@ -31,7 +31,8 @@ class Function:
     state: str
     name: str
     how: str
-    """``span``: enter and leave; ``call``: entered; ``after``: left; ``returns``: what it returns."""
+    """``span``: enter and leave; ``opens``, ``closes``: the two ends of what one method enters and another one leaves;
+    ``call``: entered; ``after``: left; ``returns``: what it returns."""
     arguments: tuple[str, ...] = ()
     """Of its parameters, those that the witness is given."""
     instead: str = ""
@@ -97,6 +98,12 @@ MODULES: dict[str, Module] = {
         functions=(
             Function(LIMIT, "exceeds_recompile_limit", "returns", instead="exceeds_cache_size_limit"),
             Function(LIMIT, "exceeds_cache_size_limit", "returns", instead="exceeds_recompile_limit"),
+        )
+    ),
+    "torch._dynamo.metrics_context": Module(
+        functions=(
+            Function(METRICS, "MetricsContext.__enter__", "opens"),
+            Function(METRICS, "MetricsContext.__exit__", "closes"),
         )
     ),
     "torch.utils._config_module": Module(

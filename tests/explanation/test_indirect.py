@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from bisect_env.explanation.collisions import collisions_of
-from bisect_env.explanation.records import Action, Collision, Consequence, Frame, Mechanism, State
+from bisect_env.explanation.records import Action, Collision, Consequence, Event, Frame, Mechanism, State
 from bisect_env.explanation.seen import Seen
 from bisect_env.explanation.telling import sentences_of
 from bisect_env.explanation.waiting import cycle, waits
 from bisect_env.explanation.windows import windows_of
 from bisect_env.trials.records import Failure, Outcome, Signature, TrialRecord
-from tests.explanation.logs import Story, trial
+from tests.explanation.logs import START, Story, trial
 
 TUNES = "autotune_to_one_config mul #3f2a"
 LAUNCHER = 'File "torch/_inductor/runtime/static_triton_launcher.py", line 261, in run'
@@ -131,6 +131,73 @@ def test_patches_of_one_thread_alone_blame_nobody() -> None:
     story.enters("w1", State.PATCHER, "_new_patcher")
     story.does("w1", State.PATCHER, Action.LEAVE, "_new_patcher, raised AssertionError")
     assert found(story, trial(failed("w1", story.now, PATCHER, "")))[0].mechanism is Mechanism.UNKNOWN
+
+
+def metered(story: Story, thread: str, action: Action, raised: bool = False) -> Event:
+    return story.does(thread, State.METRICS, action, f"MetricsContext{', raised RuntimeError' * raised}")
+
+
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Metric 'is_forward' has already been set in the current context",
+        "Metric(s) {'is_forward'} have already been set in the current context.",
+        "Cannot update metrics outside of a MetricsContext",
+    ],
+)
+def test_metrics_of_a_compile_that_began_beside_another_one(left: bool, message: str) -> None:
+    story = Story("2.9.1")
+    metered(story, "w0", Action.ENTER)
+    met = metered(story, "w1", Action.ENTER)
+    if left:
+        metered(story, "w0", Action.LEAVE)
+    metered(story, "w1", Action.LEAVE, raised=True)
+    record = trial(failed("w1", story.now + 0.01, message, ""))
+    [only] = found(story, record)
+    assert facts(only) == (Mechanism.METRICS, Consequence.FAILED, "w1", "w0") and only.met == met
+    said = told(story, record)
+    assert "Thread w0 went into the one place of all compiles' metrics at 0.0010 s; w1 went there too" in said
+    assert ("Thread w0 left it at 0.0030 s, after 2.0 ms." in said) is left
+
+
+def test_metrics_of_a_thread_that_an_exception_ended() -> None:
+    """Of which a traceback was printed that begins with an earlier one."""
+    message = "Metric(s) {'is_forward'} have already been set in the current context."
+    story = Story("2.9.1")
+    metered(story, "w0", Action.ENTER)
+    met = metered(story, "w1", Action.ENTER)
+    metered(story, "w1", Action.LEAVE, raised=True)
+    where = Frame("torch/_dynamo/metrics_context.py", 170, "update")
+    story.does("w1", State.UNCAUGHT, Action.RAISED, f"RuntimeError: {message}", (where,))
+    printed = f'\n\nPrevious Traceback:\n  File "x.py", line 3, in f\n\nRuntimeError: {message}'
+    end = Failure("main", Signature("RuntimeError", message, ""), printed, "", "update:170", START + 9)
+    for record in (trial(end), trial()):
+        [only] = found(story, record)
+        assert facts(only) == (Mechanism.METRICS, Consequence.FAILED, "w1", "w0") and only.met == met
+        assert only.message == f"RuntimeError: {message}"
+
+
+def test_metrics_that_another_compile_joined() -> None:
+    story = Story("2.9.1")
+    metered(story, "w1", Action.ENTER)
+    metered(story, "w0", Action.ENTER)
+    metered(story, "w0", Action.LEAVE)
+    met = metered(story, "w1", Action.LEAVE, raised=True)
+    record = trial(failed("w1", story.now, "Metric 'is_forward' has already been set in the current context", ""))
+    [only] = found(story, record)
+    assert facts(only) == (Mechanism.METRICS, Consequence.FAILED, "w1", "w0") and only.met == met
+    assert "metrics at 0.0020 s; w1 had been there before it, and left at 0.0040 s" in told(story, record)
+
+
+def test_metrics_of_compiles_after_each_other_blame_nobody() -> None:
+    story = Story("2.9.1")
+    metered(story, "w0", Action.ENTER)
+    metered(story, "w0", Action.LEAVE)
+    metered(story, "w1", Action.ENTER)
+    metered(story, "w1", Action.LEAVE, raised=True)
+    record = trial(failed("w1", story.now, "Metric 'is_forward' has already been set in the current context", ""))
+    assert found(story, record)[0].mechanism is Mechanism.UNKNOWN
 
 
 def hang(holder_in: str) -> Story:

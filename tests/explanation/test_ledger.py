@@ -52,6 +52,7 @@ def test_a_race_keeps_the_trace_and_the_compile_and_eliminates_what_was_watched_
         "a recompile limit of the thread's own",
         "FX annotations",
         "FX's patches",
+        "dynamo's metrics",
         "inductor's kernel load",
         "the compile lock and autograd's thread",
     }
@@ -201,7 +202,7 @@ def test_a_control_that_fails_as_well_eliminates_the_threads() -> None:
 @given(st.lists(stories(), max_size=3), st.sampled_from(["w0", "w1"]))
 def test_every_hypothesis_has_a_standing_and_evidence(told: Sequence[Story], thread: str) -> None:
     found = ledger(*((story, trial(failure(thread, START + 5))) for story in told))
-    assert len(found) == 14
+    assert len(found) == 15
     for each in found.values():
         assert each.standing in ALL and each.evidence
         assert all(text and text.endswith((".", ")")) for text in each.evidence), each

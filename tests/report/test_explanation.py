@@ -186,6 +186,8 @@ def test_where_nothing_went_wrong_nothing_follows() -> None:
         (State.ANNOTATION, Action.ENTER, None, True, " while thread w0 had FX annotations open"),
         (State.ANNOTATION, Action.ENTER, 1.5, False, " after thread w0 had ended FX annotations of its own"),
         (State.ANNOTATION, Action.SET, None, False, " after thread w0 had replaced FX annotations"),
+        (State.METRICS, Action.ENTER, None, False, " while thread w0 had the metrics of a compile open"),
+        (State.METRICS, Action.ENTER, 1.5, False, " after thread w0 had counted a compile in the same place"),
         (State.PATCHER, Action.ENTER, 1.5, False, " after thread w0 had ended a trace and taken patches off"),
         (State.KERNEL, Action.CALL, None, False, " after thread w0 had unloaded the kernel"),
         (State.KERNEL, Action.ENTER, 2.5, False, " while thread w0 had a kernel being loaded or tuned"),

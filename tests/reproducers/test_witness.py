@@ -554,6 +554,11 @@ FAILS = """
             [("main", "Odd", "<module>")],
             id="without a text",
         ),
+        pytest.param(
+            "raise RuntimeError('\\n\\nPrevious Traceback:\\n  File \"x.py\", line 2\\n\\nRuntimeError: set twice')",
+            [("main", "RuntimeError: set twice", "<module>")],
+            id="what a text says behind an earlier traceback",
+        ),
         pytest.param("sys.exit(3)", [], id="an exit is none"),
         pytest.param(
             "thread = threading.Thread(target=sys.exit, name='b'); thread.start(); thread.join(); sys.exit(3)",

@@ -36,6 +36,27 @@ SHARED = {
         def get_current_meta():
             return current_meta
     """,
+    "_dynamo/metrics_context.py": """
+        class MetricsContext:
+            level, metrics = 0, ()
+            def __enter__(self):
+                '''Text.'''
+                if not self.level:
+                    self.metrics = set()
+                self.level += 1
+                return self
+            def __exit__(self, *exception):
+                self.level -= 1
+            def set(self, metric):
+                if metric in self.metrics:
+                    raise RuntimeError(f"{metric} twice")
+                self.metrics.add(metric)
+        class RuntimeMetricsContext:
+            def __enter__(self):
+                pass
+            def __exit__(self, *exception):
+                pass
+    """,
     "_inductor/graph.py": """
         class GraphLowering:
             def call_function(self, n):
@@ -206,6 +227,40 @@ thread("w1", end)
     told = [(event.thread, event.action) for event in ran.of(State.PATCHER)]
     assert told == [("w0", Action.ENTER), ("w1", Action.ENTER), ("w0", Action.LEAVE), ("w1", Action.LEAVE)]
     assert ran.of(State.PATCHER)[-1].value.endswith("raised AssertionError")
+
+
+def test_metrics_of_two_compiles(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+from torch._dynamo.metrics_context import MetricsContext, RuntimeMetricsContext
+one = MetricsContext()
+thread("w0", one.__enter__)
+def compiles():
+    with one:
+        one.set("a")
+    try:
+        with one:
+            one.set("a")
+    except RuntimeError as error:
+        print(error)
+thread("w1", compiles)
+thread("w0", lambda: one.__exit__(None, None, None))
+with RuntimeMetricsContext():
+    pass
+""",
+    )
+    assert ran.output == "a twice\n"
+    told = [(event.thread, event.action, event.value) for event in ran.of(State.METRICS)]
+    assert told == [
+        ("w0", Action.ENTER, "MetricsContext"),
+        ("w1", Action.ENTER, "MetricsContext"),
+        ("w1", Action.LEAVE, "MetricsContext"),
+        ("w1", Action.ENTER, "MetricsContext"),
+        ("w1", Action.LEAVE, "MetricsContext, raised RuntimeError"),
+        ("w0", Action.LEAVE, "MetricsContext"),
+    ]
+    assert "compiles" in {frame.function for frame in ran.of(State.METRICS)[1].stack}
 
 
 def test_a_kernel_is_unloaded_by_one_thread_and_launched_by_another_by_the_number_of_the_object(tmp_path: Path) -> None:
