@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 MESSAGE_LIMIT, TRACEBACK_LIMIT = 4_000, 16_000
-"""Characters kept; of a traceback the beginning and the end."""
+"""Characters kept: the beginning and the end."""
 
 
 class Events:
@@ -44,8 +44,15 @@ def describe(error: BaseException) -> dict[str, Any]:
         own = name == "__main__" or Path(frame.f_code.co_filename).parent == Path(__file__).parent
         if name and not own and name.partition(".")[0] not in sys.stdlib_module_names:
             module, where = name, f"{frame.f_code.co_name}:{line}"
-    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    if len(text) > TRACEBACK_LIMIT:
-        text = text[: TRACEBACK_LIMIT // 2] + "\n[...]\n" + text[-TRACEBACK_LIMIT // 2 :]
-    message = str(error)[:MESSAGE_LIMIT]
+    text = _cut("".join(traceback.format_exception(type(error), error, error.__traceback__)), TRACEBACK_LIMIT)
+    message = _cut(str(error), MESSAGE_LIMIT)
     return {"type": type(error).__name__, "message": message, "module": module, "where": where, "traceback": text}
+
+
+def _cut(text: str, limit: int) -> str:
+    """Its middle left out where it is longer, by lines: errors that quote tracebacks tell the rest behind them."""
+    if len(text) <= limit:
+        return text
+    begin, end = text[: limit // 2], text[-limit // 2 :]
+    head, tail = begin.rpartition("\n")[0], end.partition("\n")[2]
+    return "\n".join((head if len(head) > limit // 4 else begin, "[...]", tail if len(tail) > limit // 4 else end))

@@ -227,7 +227,9 @@ def _annotated(fault: Fault) -> Collision:
     entered = max((event.t for event in mine if event.action is Action.ENTER and event.t <= met.t), default=met.t)
     others = [e for e in events if e.thread != victim and e.action is Action.SET and entered <= e.t <= met.t]
     if others:
-        window: Window | None = Window(State.ANNOTATION, others[-1].thread, others[-1].t, None, others[-1], None)
+        # Rather one that took this thread's annotations away.
+        taken = [event for event in others if event.value.endswith("its custom")] or others
+        window: Window | None = Window(State.ANNOTATION, taken[-1].thread, taken[-1].t, None, taken[-1], None)
     else:
         window = seen.foreign(State.ANNOTATION, victim, met.t) or _ended_beside(
             seen, State.ANNOTATION, victim, entered, met.t

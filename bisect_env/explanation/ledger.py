@@ -132,7 +132,8 @@ def _stuck(cases: Cases) -> Hypothesis:
     traces = cases.total(lambda case: case.happened(State.TRACE, Action.ENTER))
     sets = cases.total(lambda case: case.happened(State.TRACING, Action.SET))
     evidence = [
-        f"The flag was set {sets} times, round {traces} traces, in {counted(len(cases.logged), 'witnessed trial')}."
+        f"The flag was set {counted(sets, 'time')}, round {counted(traces, 'trace')}, in"
+        f" {counted(len(cases.logged), 'witnessed trial')}."
     ]
     explained = len(cases.explained_by(Mechanism.STUCK_FLAG))
     if cases.bad:
@@ -187,13 +188,13 @@ def _culprit_compiled(case: Case) -> bool:
 
 
 def _recompile_limit(cases: Cases) -> Hypothesis:
-    name = "a recompile limit of the thread's own"
-    statement = "The thread's configuration is not the main thread's, and its calls ran eagerly past its own limit."
+    name = "a recompile limit"
+    statement = "Calls ran eagerly past the recompile limit, which is each thread's own where the configuration is."
     untested = _untested(State.RECOMPILE_LIMIT, cases)
     if untested:
         return Hypothesis(name, statement, Standing.UNTESTED, (untested,))
     hits = cases.total(lambda case: case.happened(State.RECOMPILE_LIMIT, *Action))
-    evidence = [f"A thread hit the limit {hits} times in {counted(len(cases.logged), 'witnessed trial')}."]
+    evidence = [f"A thread hit the limit {counted(hits, 'time')} in {counted(len(cases.logged), 'witnessed trial')}."]
     differing = [text for case in cases.logged if (text := _differing(case))]
     evidence.append(
         f"Threads of one process had different limits in {counted(len(differing), 'trial')}: {differing[0]}."
@@ -201,7 +202,7 @@ def _recompile_limit(cases: Cases) -> Hypothesis:
         else "No two threads of a process were seen with different limits."
     )
     if cases.anywhere(Mechanism.RECOMPILE_LIMIT):
-        evidence.append(f"It explains {cases.anywhere(Mechanism.RECOMPILE_LIMIT)} calls.")
+        evidence.append(f"It explains {counted(cases.anywhere(Mechanism.RECOMPILE_LIMIT), 'call')}.")
         return Hypothesis(name, statement, Standing.KEPT, tuple(evidence))
     if cases.bad and not hits:
         return Hypothesis(name, statement, Standing.ELIMINATED, tuple(evidence))

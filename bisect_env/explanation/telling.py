@@ -204,7 +204,7 @@ def _limited(clock: Clock, each: Collision) -> str:
     limit = f" ({each.met.value})" if each.met.value else ""
     where = place(each.met.stack)
     at = f"{clock.at(each.met.t)}{f' in {where}' if where else ''}"
-    return f"Thread {each.victim} hit its own recompile limit{limit} at {at}{_end(each)}"
+    return f"Thread {each.victim} hit the recompile limit{limit} at {at}{_end(each)}"
 
 
 def _unknown(seen: Seen, clock: Clock, each: Collision) -> str:
@@ -274,9 +274,11 @@ def _hang(seen: Seen, clock: Clock, each: Collision, trial: TrialRecord) -> list
 
 def _nothing(seen: Seen, trial: TrialRecord) -> str:
     log = seen.log
-    counted = len(log.events) + sum(number for *_, number in log.counts)
+    number = len(log.events) + sum(number for *_, number in log.counts)
     if trial.outcome is Outcome.CLEAN:
         calls = sum(event.state is State.UNFUSED for event in log.events)
-        eager = f"{calls} calls ran eagerly that met no other thread's state" if calls else "no call ran eagerly"
-        return f"Nothing failed and {eager}, in {counted} events of {len(log.threads)} threads."
+        eager = (
+            f"{counted(calls, 'call')} ran eagerly that met no other thread's state" if calls else "no call ran eagerly"
+        )
+        return f"Nothing failed and {eager}, in {counted(number, 'event')} of {counted(len(log.threads), 'thread')}."
     return f"The trial ended as {trial.outcome}, and no thread's failure was reported: {trial.message or 'no message'}."

@@ -23,7 +23,9 @@ REMEDIES = {
         " left to compile beside them"
     ),
     Mechanism.LOCK_CYCLE: f"{WARM_UP}, so that no backward has to be compiled while another thread holds the lock",
-    Mechanism.RECOMPILE_LIMIT: "setting the limit in each thread that calls, or fewer different shapes in one thread",
+    Mechanism.RECOMPILE_LIMIT: (
+        "a higher limit, set in each thread that calls, or fewer different shapes or functions in one thread"
+    ),
     Mechanism.ANNOTATION: (
         f"{WARM_UP}, so that nothing is left to trace beside them, or writing annotations (creating block masks does)"
         " only while no other thread writes any or traces"

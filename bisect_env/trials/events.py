@@ -139,7 +139,7 @@ def _failure(event: dict[str, Any], t: float, thread: str) -> Failure:
     kind, message = _text(event["type"]), _text(event.get("message", ""))
     signature = signature_of(kind, message, _text(event.get("module") or ""))
     traceback = cut(_text(event.get("traceback") or ""), TRACEBACK_LIMIT)
-    return Failure(thread, signature, message[:MESSAGE_LIMIT], _text(event.get("where") or ""), traceback, t)
+    return Failure(thread, signature, cut(message, MESSAGE_LIMIT), _text(event.get("where") or ""), traceback, t)
 
 
 def _nothing(facts: Facts, event: dict[str, Any], t: float) -> None:

@@ -71,19 +71,27 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     )
 )
 
+LEFT_OUT = "[...]"
+"""The line that stands for the middle of a text that was too long."""
 _FRAMES_FOLLOW = re.compile(r"^\s*(?:Previous )?Traceback\b.*:\s*$")
+
+
+def announces_frames(line: str) -> bool:
+    """Whether the frames of a traceback follow."""
+    return _FRAMES_FOLLOW.match(line) is not None
 
 
 def headline_of(message: str) -> str:
     """The line of a message that says what happened.
 
     That is the first one; a line that ends with a colon only announces the next (``backend='inductor' raised:``),
-    and tracebacks inside a message (metrics_context begins with ``Previous Traceback:``) are passed over.
+    and tracebacks inside a message (metrics_context begins with ``Previous Traceback:``) are passed over, also where
+    their middle was left out.
     """
     said = ""
     in_frames = False
     for line in message.splitlines():
-        if _FRAMES_FOLLOW.match(line):
+        if announces_frames(line) or line == LEFT_OUT:
             in_frames = True
             continue
         if not line.strip() or (in_frames and line[0].isspace()):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
 from bisect_env.trials.records import Failure, Signature
-from bisect_env.trials.signature import signature_of
+from bisect_env.trials.signature import LEFT_OUT, announces_frames, signature_of
 
 MESSAGE_LIMIT, TRACEBACK_LIMIT = 4_000, 16_000
 
@@ -16,7 +17,7 @@ _RANK = re.compile(r"^\[rank\d+\]:\s?", re.MULTILINE)
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]*)", line (?P<line>\d+),? in (?P<function>.+?)\s*$')
 _RAISED = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?::\s?(?P<message>.*))?$")
 _LAST_LINES = 40
-"""Lines of a message kept after the exception's own; what follows is other output."""
+"""Lines of a message kept after the exception's own, but for tracebacks that it quotes; the rest is other output."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,20 @@ class Trace:
     def failure(self, thread: str, t: float) -> Failure:
         """The failure it stands for."""
         signature = signature_of(self.type, self.message, self.module)
-        return Failure(thread, signature, self.message[:MESSAGE_LIMIT], self.where, cut(self.text, TRACEBACK_LIMIT), t)
+        message, text = cut(self.message, MESSAGE_LIMIT), cut(self.text, TRACEBACK_LIMIT)
+        return Failure(thread, signature, message, self.where, text, t)
 
 
 def cut(text: str, limit: int) -> str:
-    """``text``, its middle left out when it is longer than ``limit`` characters."""
-    return text if len(text) <= limit else f"{text[: limit // 2]}\n[...]\n{text[-limit // 2 :]}"
+    """``text``, its middle left out when it is longer than ``limit`` characters.
+
+    Of lines whole ones are kept, but for very long ones: errors that quote tracebacks tell what they are behind them.
+    """
+    if len(text) <= limit:
+        return text
+    begin, end = text[: limit // 2], text[-limit // 2 :]
+    head, tail = begin.rpartition("\n")[0], end.partition("\n")[2]
+    return "\n".join((head if len(head) > limit // 4 else begin, LEFT_OUT, tail if len(tail) > limit // 4 else end))
 
 
 def module_of(file: str) -> str:
@@ -69,10 +78,23 @@ def last_traceback(output: str) -> Trace | None:
             raised = _RAISED.match(line)
             if raised is None:
                 return None
-            rest = lines[number + 1 : number + _LAST_LINES]
+            rest = _following(lines[number + 1 :])
             message = "\n".join([raised["message"] or "", *rest]).strip()
-            return Trace(raised["type"], message, module, where, "\n".join(lines[: number + _LAST_LINES]))
+            return Trace(raised["type"], message, module, where, "\n".join([*lines[: number + 1], *rest]))
     return None
+
+
+def _following(lines: Sequence[str]) -> list[str]:
+    """Of the lines behind an exception's own those that may be its message's."""
+    kept: list[str] = []
+    own, quoted = 1, False
+    for line in lines:
+        quoted = announces_frames(line) or (quoted and (not line or line[0].isspace()))
+        own += not quoted
+        if own > _LAST_LINES:
+            break
+        kept.append(line)
+    return kept
 
 
 def crash(number: int, output: str, t: float) -> Failure:

@@ -25,10 +25,11 @@ class Annotations:
         if tracing:
             self._during |= self._open[-1]
 
-    def closed(self) -> None:
-        """Its innermost annotation ended."""
+    def closed(self) -> bool:
+        """Its innermost annotation ended. Whether another one is open."""
         if self._open:
             self._open.pop()
+        return bool(self._open)
 
     def traced(self) -> None:
         """Its outermost trace or compile ended."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NoReturn
 
-from witness_lanes import Lanes, clock
+from witness_lanes import Lanes
 from witness_log import Log
 from witness_targets import UNCAUGHT
 
@@ -86,9 +86,10 @@ class Endings:
     def _uncaught(self, error: BaseException | None) -> None:
         if error is None or isinstance(error, _NO_FAILURE) or not self._lanes.alive:
             return
-        t, lane = clock(), self._lanes.here()
-        stack = self._lanes.stack_of(_first(error).__traceback__)
-        self._lanes.keep(lane, (t, lane.name, UNCAUGHT, "raised", _text(error), stack))
+        lane, first = self._lanes.here(), _first(error)
+        name, t = lane.raiser(first)
+        stack = self._lanes.stack_of(first.__traceback__)
+        self._lanes.keep(lane, (t, name, UNCAUGHT, "raised", _text(error), stack))
         self._lanes.written()
 
 

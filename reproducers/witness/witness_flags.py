@@ -144,11 +144,15 @@ class StateHooks:
             lane = lanes.here()
             last = writers.get(name, lane)
             writers[name] = lane
-            if last is lane:
-                lane.count(state, "set")
-            else:
-                lost = " and its custom" if "custom" in before and "custom" not in value else ""
+            lost = " and its custom" if "custom" in before and "custom" not in value else ""
+            under = [other for other in tuple(lanes.annotating) if other is not lane and other.lives]
+            if under and (lost or lane.replaced != lanes.annotated):
+                lane.replaced = lanes.annotated
+                lanes.event(lane, t, state, "set", f"{name}, while {under[-1].name} annotated{lost}")
+            elif last is not lane:
                 lanes.event(lane, t, state, "set", f"{name}, over {last.name}'s{lost}")
+            else:
+                lane.count(state, "set")
 
         return replace
 

@@ -39,8 +39,6 @@ class FunctionHooks:
 
     def __init__(self, lanes: Lanes) -> None:
         self._lanes = lanes
-        self._annotated = 0
-        """Annotations written so far."""
 
     def makers(self) -> dict[str, Maker]:
         """By the kind of hook."""
@@ -64,7 +62,8 @@ class FunctionHooks:
             if state == COMPILE:
                 self._configuration(lane)
             if state == ANNOTATION and _is_annotate(place):
-                self._annotated += 1
+                lanes.annotated += 1
+                lanes.annotating.add(lane)
                 lane.annotations.opened(_keys(given[0]) if given else (), bool(lane.depth))
             value = _span_value(state, place, given)
             told = state not in ONCE or not lane.counts.get((state, "enter"))
@@ -85,8 +84,8 @@ class FunctionHooks:
                 lane.depth -= 1
                 if not lane.depth:
                     lane.annotations.traced()
-            if state == ANNOTATION and _is_annotate(place):
-                lane.annotations.closed()
+            if state == ANNOTATION and _is_annotate(place) and not lane.annotations.closed():
+                lanes.annotating.discard(lane)
             value, before, told = _span_value(state, place, ()), None, True
             # A context manager may be left in another thread, or out of order.
             for index in range(len(lane.spans) - 1, -1, -1):
@@ -96,8 +95,11 @@ class FunctionHooks:
             error = sys.exc_info()[1]
             raised = error is not None and error is not before and not isinstance(error, GeneratorExit)
             if told or raised:
+                t = clock()
                 text = f"{value}, raised {type(error).__name__}" if raised else value
-                lanes.event(lane, clock(), state, "leave", text)
+                lanes.event(lane, t, state, "leave", text)
+                if error is not None and raised:
+                    lane.saw(error, t)
 
         return leave
 
@@ -140,7 +142,7 @@ class FunctionHooks:
                 t = clock()
                 lane = lanes.here()
                 # Nothing is traced outside of a trace or a compile: who looks there takes nothing.
-                foreign = lane.annotations.taken(_keys(custom), self._annotated) if lane.depth else []
+                foreign = lane.annotations.taken(_keys(custom), lanes.annotated) if lane.depth else []
                 if foreign:
                     lanes.event(lane, t, state, "read", ", ".join(foreign))
             return value

@@ -38,6 +38,9 @@ Event = tuple[float, str, str, str, str, Stack]
 """Time of the clock, thread, state, action, value, stack."""
 NO_STACK: Stack = (0, ())
 
+SEEN_BY = "__bisect_env_seen_by__"
+"""The attribute of an exception that says which threads it came by, and when first."""
+
 
 class Lane:
     """One thread. Only this thread writes to it; the writer's takes events from ``queue``, and adds where it stands."""
@@ -63,6 +66,8 @@ class Lane:
         self.spans: list[tuple[str, str, Any, bool]] = []
         """What is entered and not left: which function, what was told, the exception being handled, whether told."""
         self.annotations = Annotations()
+        self.replaced = 0
+        """Annotations written when this thread was last told to have replaced what another one was inside of."""
         self.waits: float | None = None
         """Since when it waits for a lock."""
         self.stood = 0.0
@@ -80,7 +85,26 @@ class Lane:
     @property
     def lives(self) -> bool:
         """Whether its thread has not ended, as far as Python knows."""
-        return isinstance(self._thread, threading._DummyThread) or self._thread.is_alive()
+        return self.is_foreign or self._thread.is_alive()
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether no Python code started its thread: autograd's are such."""
+        return isinstance(self._thread, threading._DummyThread)
+
+    def saw(self, error: BaseException, t: float) -> None:
+        """An exception comes by, maybe on its way to another thread: pools raise it again in the one that asks.
+
+        Autograd's threads are left out: theirs is raised in the thread that they work for, and is that one's.
+        """
+        if not self.is_foreign:
+            with suppress(Exception):  # of a class that takes no attributes
+                error.__dict__.setdefault(SEEN_BY, {}).setdefault(self.name, t)
+
+    def raiser(self, error: BaseException) -> tuple[str, float]:
+        """Of an exception that ends this thread: itself and now, or the thread that it came by first, and when."""
+        seen = error.__dict__.get(SEEN_BY, {})
+        return (self.name, clock()) if not seen or self.name in seen else next(iter(seen.items()))
 
     def count(self, state: str, action: str) -> None:
         """One more that is no event."""
@@ -104,6 +128,10 @@ class Lanes:
         self.waiting: deque[_thread.LockType] = deque()
         """Of threads that wait until it has; each is given back then."""
         self._at_once = AT_ONCE
+        self.annotated = 0
+        """Annotations that all threads wrote so far."""
+        self.annotating: set[Lane] = set()
+        """Threads that are inside of one."""
 
     def here(self) -> Lane:
         """The calling thread's lane."""

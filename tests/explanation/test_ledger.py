@@ -49,7 +49,7 @@ def test_a_race_keeps_the_trace_and_the_compile_and_eliminates_what_was_watched_
         "is_compiling() of another thread",
         "create_block_mask traces",
         "the thread's own trace",
-        "a recompile limit of the thread's own",
+        "a recompile limit",
         "FX annotations",
         "FX's patches",
         "dynamo's metrics",
@@ -172,7 +172,7 @@ def test_what_this_torch_does_not_have_is_untested_with_its_reason() -> None:
     found = ledger((story, trial(failed)))
     assert found["FX annotations"].standing is Standing.UNTESTED
     assert found["FX annotations"].evidence == ("It could not be watched: it has no such name.",)
-    assert found["a recompile limit of the thread's own"].standing is Standing.UNTESTED
+    assert found["a recompile limit"].standing is Standing.UNTESTED
     assert found["the compile lock and autograd's thread"].standing is Standing.UNTESTED
 
 
@@ -181,7 +181,7 @@ def test_limits_that_differ_between_threads_are_named() -> None:
     story.does("main", State.CONFIG, Action.READ, "recompile_limit=64")
     story.does("w0", State.CONFIG, Action.READ, "recompile_limit=8")
     story.obeys("w0", State.RECOMPILE_LIMIT, "recompile_limit=8 reached, runs eagerly")
-    found = ledger((story, trial()))["a recompile limit of the thread's own"]
+    found = ledger((story, trial()))["a recompile limit"]
     assert found.standing is Standing.KEPT
     assert "main recompile_limit=64, w0 recompile_limit=8" in found.evidence[1]
 

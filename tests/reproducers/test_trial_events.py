@@ -7,6 +7,8 @@ from pathlib import Path
 from packaging.version import InvalidVersion, Version
 from trial_events import MESSAGE_LIMIT, TRACEBACK_LIMIT, Events, describe
 
+from bisect_env.trials.signature import signature_of
+
 
 def test_events_of_many_threads_are_whole_lines(tmp_path: Path) -> None:
     events = Events(str(tmp_path / "events"))
@@ -56,6 +58,18 @@ def test_long_texts_are_cut_and_keep_the_end() -> None:
         raise ValueError("y" * 100_000 + "the end")
     except ValueError as error:
         told = describe(error)
-    assert len(told["message"]) == MESSAGE_LIMIT
+    assert MESSAGE_LIMIT <= len(told["message"]) < MESSAGE_LIMIT + 20 and told["message"].endswith("the end")
     assert TRACEBACK_LIMIT <= len(told["traceback"]) < TRACEBACK_LIMIT + 20
     assert told["traceback"].rstrip().endswith("the end")
+
+
+def test_what_an_error_is_that_quotes_long_tracebacks_is_kept() -> None:
+    quoted = (
+        "\n\nPrevious Traceback:\n" + '  File "/x/torch/_dynamo/utils.py", line 71, in set\n    self.update()\n' * 99
+    )
+    try:
+        raise RuntimeError(quoted * 2 + "\n\nRuntimeError: set twice")
+    except RuntimeError as error:
+        told = describe(error)
+    assert len(told["message"]) < MESSAGE_LIMIT + 20
+    assert str(signature_of(told["type"], told["message"])) == "RuntimeError: set twice"

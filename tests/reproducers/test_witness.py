@@ -559,6 +559,14 @@ FAILS = """
             [("main", "RuntimeError: set twice", "<module>")],
             id="what a text says behind an earlier traceback",
         ),
+        pytest.param(
+            "from concurrent.futures import ThreadPoolExecutor\n"
+            "from torch._dynamo.callback import handler\n"
+            "def compiles():\n    with handler.install_callbacks('DYNAMO', '0/0'):\n        raise ValueError('no')\n"
+            "with ThreadPoolExecutor(1, 'pool') as pool:\n    pool.submit(compiles).result()\n",
+            [("pool_0", "ValueError: no", "compiles")],
+            id="of a pool's thread, raised again",
+        ),
         pytest.param("sys.exit(3)", [], id="an exit is none"),
         pytest.param(
             "thread = threading.Thread(target=sys.exit, name='b'); thread.start(); thread.join(); sys.exit(3)",

@@ -206,6 +206,44 @@ except (AttributeError, TypeError) as error:
     assert "as without a witness" in ran.output and "witness:" not in ran.output, ran.output
 
 
+def test_what_one_thread_alone_replaces_is_told_where_another_one_annotates(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+import torch.fx.traceback as tb
+def keeps():
+    for _ in range(50):
+        with tb.preserve_node_meta():
+            pass
+inside, over = threading.Event(), threading.Event()
+def annotates():
+    try:
+        with tb.annotate({"a": 1}):
+            inside.set()
+            over.wait()
+    except KeyError as error:
+        print(error)
+w1 = threading.Thread(target=annotates, name="w1")
+keeps()
+with tb.preserve_node_meta():
+    w1.start()
+    inside.wait()
+    keeps()
+over.set()
+w1.join()
+keeps()
+thread("w2", tb.annotate({"a": 1}).__enter__)
+keeps()
+""",
+    )
+    assert ran.output == "'custom'\n"
+    told = [(event.thread, event.value) for event in ran.of(State.ANNOTATION, Action.SET)]
+    assert told == [
+        ("main", "current_meta, while w1 annotated"),
+        ("main", "current_meta, while w1 annotated and its custom"),
+    ]
+
+
 def test_patches_of_two_traces(tmp_path: Path) -> None:
     ran = run(
         tmp_path,

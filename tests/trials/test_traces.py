@@ -3,7 +3,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from bisect_env.trials.traces import crash, last_traceback, module_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bisect_env.trials.signature import headline_of
+from bisect_env.trials.traces import MESSAGE_LIMIT, crash, last_traceback, module_of
 
 CHAINED = """\
 [rank0]: Traceback (most recent call last):
@@ -31,6 +35,19 @@ def test_the_last_traceback_and_its_innermost_library_frame() -> None:
     assert trace.where == "compile_wrapper:992"
     failure = trace.failure("main", 5.0)
     assert str(failure.signature) == "InductorError: LoweringException: AttributeError: gone"
+
+
+@given(st.lists(st.integers(1, 200), min_size=1, max_size=4), st.integers(0, 60), st.sampled_from(["x", "  x", ""]))
+def test_an_error_that_quotes_tracebacks_is_told_by_its_own_line(blocks: list[int], more: int, noise: str) -> None:
+    """However long they are: in its signature, and in what is kept of its message."""
+    frame = '  File "/v/site-packages/torch/_dynamo/metrics_context.py", line 170, in update\n    raise RuntimeError(\n'
+    quoted = "".join(f"\n\nPrevious Traceback:\n{frame * count}" for count in blocks)
+    output = f"Traceback (most recent call last):\n{frame}RuntimeError: {quoted}\n\nRuntimeError: set twice.\n"
+    trace = last_traceback(output + f"{noise}\n" * more)
+    assert trace is not None and trace.where == "update:170"
+    failure = trace.failure("main", 5.0)
+    assert str(failure.signature) == "RuntimeError: set twice."
+    assert headline_of(failure.message) == "RuntimeError: set twice." and len(failure.message) < MESSAGE_LIMIT + 20
 
 
 def test_no_traceback() -> None:
