@@ -66,17 +66,23 @@ _DID = {
 
 
 def primary(explanation: Explanation) -> Account | None:
-    """The account that is told in full: the first with a known mechanism, else with a collision, else that went wrong,
-    else the first; None where no trial was witnessed.
+    """The account that is told in full; None where no trial was witnessed.
+
+    The first of the known mechanism that explains the most failed trials, else the most of all; else one with a
+    collision, else one that went wrong, else the first.
     """
-    ranked = sorted(explanation.accounts, key=_rank)
-    return ranked[0] if ranked else None
+    known = [each for each in explanation.accounts if _mechanism(each) not in (None, Mechanism.UNKNOWN)]
+    failed = [each for each in known if each.collisions[0].consequence is not Consequence.EAGER]
+    among = failed or known
+    if among:
+        often = Counter(map(_mechanism, among)).most_common(1)[0][0]
+        return next(each for each in among if _mechanism(each) is often)
+    return min(explanation.accounts, key=lambda each: (not each.collisions, each.outcome == "clean"), default=None)
 
 
-def _rank(account: Account) -> int:
-    if account.collisions:
-        return 0 if account.collisions[0].mechanism is not Mechanism.UNKNOWN else 1
-    return 2 if account.outcome != "clean" else 3
+def _mechanism(account: Account) -> Mechanism | None:
+    """What explains its outcome; None where nothing went wrong that was seen."""
+    return account.collisions[0].mechanism if account.collisions else None
 
 
 def headline(explanation: Explanation) -> str:

@@ -42,6 +42,16 @@ def test_what_is_explained_is_told_before_what_is_not() -> None:
     assert "by none of the known mechanisms. Trial 0" in words.headline(none_known)
 
 
+def test_what_explains_the_most_failures_is_the_answer() -> None:
+    limited = replace(eager("1"), outcome="clean")
+    found = explanation(limited, replace(limited, trial="5"), stuck("2"), raced("3"), raced("4"))
+    told = words.primary(found)
+    assert told is not None and told.trial == "3"
+    assert f"{Mechanism.FOREIGN_TRACE}, seen in 2 of 5 witnessed trials" in words.headline(found)
+    silently = words.primary(explanation(limited, replace(limited, trial="5")))
+    assert silently is not None and silently.trial == "1"
+
+
 def test_nothing_is_explained_that_was_not_seen() -> None:
     assert "no trial was witnessed" in words.headline(replace(explanation(), accounts=()))
     assert "went wrong, and nothing tells why: the witness did not start" in words.headline(explanation(silent()))
