@@ -121,7 +121,8 @@ def _patched(fault: Fault) -> Collision:
 def _metered(fault: Fault) -> Collision:
     """A compile whose metrics went where those of another thread's went at that time.
 
-    Dynamo empties the place only when a thread enters it in which no other one is, and takes each value once.
+    Dynamo empties the place only when a thread enters it in which no other one is, and takes each value once. From
+    torch 2.11 on each thread has a place of its own: it has to be the same object.
     """
     seen, base = fault.seen, fault.base
     began = [
@@ -132,12 +133,15 @@ def _metered(fault: Fault) -> Collision:
     mine = [window for window in began if fails(window)] or began
     if not mine:
         return base
-    met = fault.last([window.opened for window in mine])
+    met = fault.last(fault.its_own([window.opened for window in mine]))
     own = next(window for window in mine if window.opened is met)
     beside = [
         window
         for window in seen.windows
-        if window.state is State.METRICS and window.thread != met.thread and overlap(window, own)
+        if window.state is State.METRICS
+        and window.thread not in (met.thread, fault.failure.thread)
+        and _object(window.opened) == _object(met)
+        and overlap(window, own)
     ]
     # Rather who was there before it: only then did it find the place not emptied.
     window = next((each for each in reversed(beside) if each.start <= met.t), None)
@@ -255,7 +259,7 @@ _KINDS: Sequence[tuple[tuple[str, ...], Callable[[Fault], Collision]]] = (
         ("load_kernel() must be called", "static_triton_launcher", "static_cuda_launcher", "Autotuned launcher config"),
         _launched,
     ),
-    (("_dynamo/metrics_context.py", "in the current context", "MetricsContext"), _metered),
+    (("_dynamo/metrics_context.py", "been set in the current context", "MetricsContext"), _metered),
     (("CURRENT_PATCHER", "in _new_patcher"), _patched),
     (("LoweringException", "_inductor/graph.py"), _fell_back),
     (("fx/traceback.py", "torch.fx.traceback"), _annotated),

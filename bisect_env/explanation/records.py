@@ -29,7 +29,7 @@ class State(StrEnum):
     PATCHER = "fx-patcher"
     """What a trace patches for its time, on one stack for all threads: enter and leave."""
     METRICS = "compile-metrics"
-    """What dynamo counts of a compile, in one place for all threads: enter and leave."""
+    """What dynamo counts of a compile, in one place for all threads up to torch 2.9: enter and leave."""
     KERNEL = "kernel-load"
     """Inductor loads, tunes or unloads a kernel, or launches one that is not loaded."""
     BACKWARD = "backward"

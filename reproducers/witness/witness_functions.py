@@ -18,6 +18,7 @@ from witness_targets import (
     CONFIG_MODULE,
     CONFIG_NAMES,
     KERNEL,
+    METRICS,
     TRACE,
     UNFUSED,
     UNLOAD,
@@ -78,7 +79,7 @@ class FunctionHooks:
     def _leave(self, state: str, place: str, space: Space) -> Callable[..., Any]:
         lanes = self._lanes
 
-        def leave() -> None:
+        def leave(*given: Any) -> None:
             lane = lanes.here()
             if state in NESTED and lane.depth:
                 lane.depth -= 1
@@ -86,10 +87,10 @@ class FunctionHooks:
                     lane.annotations.traced()
             if state == ANNOTATION and _is_annotate(place) and not lane.annotations.closed():
                 lanes.annotating.discard(lane)
-            value, before, told = _span_value(state, place, ()), None, True
+            value, before, told = _span_value(state, place, given), None, True
             # A context manager may be left in another thread, or out of order.
             for index in range(len(lane.spans) - 1, -1, -1):
-                if lane.spans[index][0] == place:
+                if lane.spans[index][0] == place and (not given or lane.spans[index][1] == value):
                     _, value, before, told = lane.spans.pop(index)
                     break
             error = sys.exc_info()[1]
@@ -200,6 +201,8 @@ def _span_value(state: str, place: str, given: tuple[Any, ...]) -> str:
         return " ".join((ANNOTATE, ", ".join(_keys(*given)))).strip() if given else ANNOTATE
     if state == KERNEL:
         return f"{place.rpartition('.')[2]} {_kernel(given[0]) if given else ''}".strip()
+    if state == METRICS and given:
+        return f"{place} {_number(given[0])}"
     return ".".join(place.split(".")[-2:])
 
 
@@ -222,7 +225,12 @@ def _kernel(kernel: Any) -> str:
     if isinstance(kernel, str):
         return kernel.rpartition("/")[2]
     name = getattr(kernel, "name", None) or getattr(getattr(kernel, "fn", None), "__name__", "a kernel")
-    return f"{name} #{id(kernel) >> 4 & 0xFFFFFF:x}"
+    return f"{name} {_number(kernel)}"
+
+
+def _number(thing: Any) -> str:
+    """Of an object, the same for the same one."""
+    return f"#{id(thing) >> 4 & 0xFFFFFF:x}"
 
 
 def _in_graph() -> bool:

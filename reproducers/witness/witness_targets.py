@@ -102,8 +102,8 @@ MODULES: dict[str, Module] = {
     ),
     "torch._dynamo.metrics_context": Module(
         functions=(
-            Function(METRICS, "MetricsContext.__enter__", "opens"),
-            Function(METRICS, "MetricsContext.__exit__", "closes"),
+            Function(METRICS, "MetricsContext.__enter__", "opens", ("self",)),
+            Function(METRICS, "MetricsContext.__exit__", "closes", ("self",)),
         )
     ),
     "torch.utils._config_module": Module(

@@ -133,8 +133,11 @@ def test_patches_of_one_thread_alone_blame_nobody() -> None:
     assert found(story, trial(failed("w1", story.now, PATCHER, "")))[0].mechanism is Mechanism.UNKNOWN
 
 
-def metered(story: Story, thread: str, action: Action, raised: bool = False) -> Event:
-    return story.does(thread, State.METRICS, action, f"MetricsContext{', raised RuntimeError' * raised}")
+SET_TWICE = "Metric 'is_forward' has already been set in the current context"
+
+
+def metered(story: Story, thread: str, action: Action, raised: bool = False, one: str = "#3f2a") -> Event:
+    return story.does(thread, State.METRICS, action, f"MetricsContext {one}{', raised RuntimeError' * raised}")
 
 
 @pytest.mark.parametrize("left", [True, False])
@@ -198,6 +201,39 @@ def test_metrics_of_compiles_after_each_other_blame_nobody() -> None:
     metered(story, "w1", Action.LEAVE, raised=True)
     record = trial(failed("w1", story.now, "Metric 'is_forward' has already been set in the current context", ""))
     assert found(story, record)[0].mechanism is Mechanism.UNKNOWN
+
+
+def test_metrics_that_another_thread_counted_in_a_place_of_its_own_blame_nobody() -> None:
+    """As from torch 2.11 on."""
+    story = Story("2.14.1")
+    metered(story, "w0", Action.ENTER, one="#9b01")
+    metered(story, "w1", Action.ENTER)
+    metered(story, "w1", Action.LEAVE, raised=True)
+    [only] = found(story, trial(failed("w1", story.now + 0.01, SET_TWICE, "")))
+    assert facts(only) == (Mechanism.UNKNOWN, Consequence.FAILED, "w1", "")
+
+
+def test_metrics_of_which_a_message_does_not_speak_blame_nobody() -> None:
+    story = Story("2.9.1")
+    metered(story, "w0", Action.ENTER)
+    metered(story, "w1", Action.ENTER)
+    metered(story, "w1", Action.LEAVE, raised=True)
+    [only] = found(story, trial(failed("w1", story.now + 0.01, "no peer access in the current context", "")))
+    assert facts(only) == (Mechanism.UNKNOWN, Consequence.FAILED, "w1", "")
+
+
+def test_the_metrics_of_the_failing_thread_are_not_taken_for_those_of_autograds_nor_blamed_for_them() -> None:
+    """Autograd's thread works for another one, which caught the exception."""
+    story = Story("2.9.1")
+    metered(story, "w0", Action.ENTER)
+    met = metered(story, "w1", Action.ENTER)
+    metered(story, "autograd", Action.ENTER)
+    metered(story, "autograd", Action.LEAVE, raised=True)
+    metered(story, "w1", Action.LEAVE, raised=True)
+    [only] = found(story, trial(failed("w1", story.now + 0.01, SET_TWICE, "")))
+    assert facts(only) == (Mechanism.METRICS, Consequence.FAILED, "w1", "w0") and only.met == met
+    backward = failed("w1", story.now + 0.01, SET_TWICE, "in _engine_run_backward")
+    assert found(story, trial(backward))[0].culprit == "w0"
 
 
 def hang(holder_in: str) -> Story:

@@ -290,15 +290,32 @@ with RuntimeMetricsContext():
     )
     assert ran.output == "a twice\n"
     told = [(event.thread, event.action, event.value) for event in ran.of(State.METRICS)]
-    assert told == [
-        ("w0", Action.ENTER, "MetricsContext"),
-        ("w1", Action.ENTER, "MetricsContext"),
-        ("w1", Action.LEAVE, "MetricsContext"),
-        ("w1", Action.ENTER, "MetricsContext"),
-        ("w1", Action.LEAVE, "MetricsContext, raised RuntimeError"),
-        ("w0", Action.LEAVE, "MetricsContext"),
+    one = told[0][2]
+    assert one.startswith("MetricsContext #") and told == [
+        ("w0", Action.ENTER, one),
+        ("w1", Action.ENTER, one),
+        ("w1", Action.LEAVE, one),
+        ("w1", Action.ENTER, one),
+        ("w1", Action.LEAVE, f"{one}, raised RuntimeError"),
+        ("w0", Action.LEAVE, one),
     ]
     assert "compiles" in {frame.function for frame in ran.of(State.METRICS)[1].stack}
+
+
+def test_metrics_of_each_thread_s_own_have_numbers_of_their_own(tmp_path: Path) -> None:
+    """As from torch 2.11 on."""
+    ran = run(
+        tmp_path,
+        """
+from torch._dynamo.metrics_context import MetricsContext
+one, other = MetricsContext(), MetricsContext()
+with one:
+    with other:
+        pass
+""",
+    )
+    entered, inner, left, last = (event.value for event in ran.of(State.METRICS))
+    assert entered == last != inner == left
 
 
 def test_a_kernel_is_unloaded_by_one_thread_and_launched_by_another_by_the_number_of_the_object(tmp_path: Path) -> None:
