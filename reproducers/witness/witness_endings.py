@@ -6,6 +6,7 @@ A program's own hooks stay in force: `threading.excepthook` is left to it, `sys.
 from __future__ import annotations
 
 import atexit
+import builtins
 import os
 import sys
 import threading
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NoReturn
 
-from witness_lanes import Lanes
+from witness_lanes import Lanes, attributes_of
 from witness_log import Log
 from witness_targets import UNCAUGHT
 
@@ -21,8 +22,12 @@ LONGEST = 300
 """Characters of an exception's text that are kept."""
 EARLIER = "Previous Traceback"
 """How the texts of dynamo's errors begin that quote one."""
+TOLD = "__bisect_env_told__"
+"""The attribute of an exception that has ended a thread."""
 LINKS = 4
 """Exceptions behind it, its causes or what it was raised in the handling of, that are named."""
+_GROUPS: Any = getattr(builtins, "BaseExceptionGroup", ())
+"""Of Python 3.11 and later."""
 _NO_FAILURE = (SystemExit, KeyboardInterrupt)
 
 
@@ -86,26 +91,37 @@ class Endings:
     def _uncaught(self, error: BaseException | None) -> None:
         if error is None or isinstance(error, _NO_FAILURE) or not self._lanes.alive:
             return
-        lane, first = self._lanes.here(), _first(error)
-        name, t = lane.raiser(first)
+        lane, chain = self._lanes.here(), _chain(error)
+        first = chain[0]
+        # Pools and joins raise again what has ended a thread, and more than one may ask.
+        if TOLD in attributes_of(first):
+            return
+        attributes_of(first)[TOLD] = True
+        name, t = lane.raiser(chain)
         stack = self._lanes.stack_of(first.__traceback__)
         self._lanes.keep(lane, (t, name, UNCAUGHT, "raised", _text(error), stack))
         self._lanes.written()
 
 
-def _first(error: BaseException) -> BaseException:
-    """The exception that it was raised from, and so on: where that one was raised, it began."""
-    for _ in range(LINKS):
-        if error.__cause__ is None:
-            break
-        error = error.__cause__
-    return error
+def _chain(error: BaseException) -> list[BaseException]:
+    """The exception, behind the one that it was raised from, and so on: where the first one was raised, it began."""
+    chain = [error]
+    while len(chain) <= LINKS and (behind := _behind(chain[0])) is not None:
+        chain.insert(0, behind)
+    return chain
+
+
+def _behind(error: BaseException) -> BaseException | None:
+    """What it was raised from; of a group that was raised from nothing, its first."""
+    if error.__cause__ is None and isinstance(error, _GROUPS):
+        return error.exceptions[0]
+    return error.__cause__
 
 
 def _text(error: BaseException) -> str:
     """``TrainingError: step 3 <- RuntimeError: nested``: type and first line, and those of what stands behind it.
 
-    Of a text that begins with an earlier traceback it is the last line.
+    Of a text that begins with earlier tracebacks it is the first line behind them.
     """
     told: list[str] = []
     behind: BaseException | None = error
@@ -115,7 +131,12 @@ def _text(error: BaseException) -> str:
         except Exception:  # noqa: BLE001 - a text that cannot be made is no reason to lose the exception
             lines = []
         kind = type(behind).__name__
-        lines = lines[-1:] if lines and lines[0].startswith(EARLIER) else lines[:1]
+        if lines and lines[0].startswith(EARLIER):
+            lines = [line for line in lines if line and not line[0].isspace() and not line.startswith(EARLIER)]
+        lines = lines[:1]
         told.append(": ".join([kind, *(line.removeprefix(f"{kind}: ") for line in lines)])[:LONGEST])
-        behind = behind.__cause__ or (None if behind.__suppress_context__ else behind.__context__)
+        raised_from = _behind(behind)
+        if raised_from is None and not behind.__suppress_context__:
+            raised_from = behind.__context__
+        behind = raised_from
     return " <- ".join(told)

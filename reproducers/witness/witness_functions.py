@@ -99,7 +99,8 @@ class FunctionHooks:
                 t = clock()
                 text = f"{value}, raised {type(error).__name__}" if raised else value
                 lanes.event(lane, t, state, "leave", text)
-                if error is not None and raised:
+                # A forked child's may be sent back, to threads that have its own ones' names.
+                if error is not None and raised and lanes.alive:
                     lane.saw(error, t)
 
         return leave

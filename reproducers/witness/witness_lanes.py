@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import CodeType, TracebackType
@@ -40,6 +41,14 @@ NO_STACK: Stack = (0, ())
 
 SEEN_BY = "__bisect_env_seen_by__"
 """The attribute of an exception that says which threads it came by, and when first."""
+_ATTRIBUTES = vars(BaseException)["__dict__"]
+"""Of an exception, whatever its class makes of that name."""
+
+
+def attributes_of(error: BaseException) -> dict[str, Any]:
+    """Those that are written into it; they go where it goes, and keep nothing alive."""
+    attributes: dict[str, Any] = _ATTRIBUTES.__get__(error)
+    return attributes
 
 
 class Lane:
@@ -98,12 +107,15 @@ class Lane:
         Autograd's threads are left out: theirs is raised in the thread that they work for, and is that one's.
         """
         if not self.is_foreign:
-            with suppress(Exception):  # of a class that takes no attributes
-                error.__dict__.setdefault(SEEN_BY, {}).setdefault(self.name, t)
+            attributes_of(error).setdefault(SEEN_BY, {}).setdefault(self.name, t)
 
-    def raiser(self, error: BaseException) -> tuple[str, float]:
-        """Of an exception that ends this thread: itself and now, or the thread that it came by first, and when."""
-        seen = error.__dict__.get(SEEN_BY, {})
+    def raiser(self, errors: Iterable[BaseException]) -> tuple[str, float]:
+        """Of an exception that ends this thread: itself and now, or the thread that it came by first, and when.
+
+        Args:
+            errors: the one that it began with first, and what was raised from each.
+        """
+        seen = next((seen for error in errors if (seen := attributes_of(error).get(SEEN_BY))), None)
         return (self.name, clock()) if not seen or self.name in seen else next(iter(seen.items()))
 
     def count(self, state: str, action: str) -> None:

@@ -513,6 +513,11 @@ FAILS = """
             optimize(lambda: 1)()
 """
 
+POOL = "from concurrent.futures import ThreadPoolExecutor\nfrom torch._dynamo.callback import handler\n"
+COMPILES = (
+    f"{POOL}def compiles():\n    with handler.install_callbacks('DYNAMO', '0/0'):\n        raise ValueError('no')\n"
+)
+
 
 @pytest.mark.parametrize(
     ("body", "told"),
@@ -560,12 +565,49 @@ FAILS = """
             id="what a text says behind an earlier traceback",
         ),
         pytest.param(
-            "from concurrent.futures import ThreadPoolExecutor\n"
-            "from torch._dynamo.callback import handler\n"
-            "def compiles():\n    with handler.install_callbacks('DYNAMO', '0/0'):\n        raise ValueError('no')\n"
-            "with ThreadPoolExecutor(1, 'pool') as pool:\n    pool.submit(compiles).result()\n",
+            f"{COMPILES}with ThreadPoolExecutor(1, 'pool') as pool:\n    pool.submit(compiles).result()\n",
             [("pool_0", "ValueError: no", "compiles")],
             id="of a pool's thread, raised again",
+        ),
+        pytest.param(
+            f"{POOL}def compiles():\n    with handler.install_callbacks('DYNAMO', '0/0'):\n"
+            "        try:\n            raise ValueError('no')\n"
+            "        except ValueError as error:\n            raise RuntimeError('backend') from error\n"
+            "with ThreadPoolExecutor(1, 'pool') as pool:\n    pool.submit(compiles).result()\n",
+            [("pool_0", "RuntimeError: backend <- ValueError: no", "compiles")],
+            id="of a pool's thread, raised from another one inside of the compile",
+        ),
+        pytest.param(
+            f"{COMPILES}with ThreadPoolExecutor(1, 'pool') as pool:\n    future = pool.submit(compiles)\n"
+            "    thread = threading.Thread(target=future.result); thread.start(); thread.join()\n    future.result()\n",
+            [("pool_0", "ValueError: no", "compiles")],
+            id="of a pool's thread, raised again in two that asked",
+        ),
+        pytest.param(
+            f"{COMPILES}import asyncio\n"
+            "async def asks():\n    async with asyncio.TaskGroup() as group:\n"
+            "        group.create_task(asyncio.to_thread(compiles))\nasyncio.run(asks())\n",
+            [
+                (
+                    "asyncio_0",
+                    "ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception) <- ValueError: no",
+                    "compiles",
+                )
+            ],
+            id="of a pool's thread, in a group",
+        ),
+        pytest.param(
+            f"{POOL}class Odd(Exception):\n    @property\n    def __dict__(self):\n        raise ValueError('odd')\n"
+            "def compiles():\n    with handler.install_callbacks('DYNAMO', '0/0'):\n        raise Odd('no')\n"
+            "with ThreadPoolExecutor(1, 'pool') as pool:\n    pool.submit(compiles).result()\n",
+            [("pool_0", "Odd: no", "compiles")],
+            id="of a pool's thread, of a class that shows no attributes",
+        ),
+        pytest.param(
+            "text = '\\n\\nPrevious Traceback:\\n  File \"x.py\", line 2\\n\\nRuntimeError: set twice'\n"
+            "raise RuntimeError(text + '\\n\\nfrom user code:\\n   File \"y.py\"\\n\\nSet VERBOSE=1')",
+            [("main", "RuntimeError: set twice", "<module>")],
+            id="what a text says behind an earlier traceback and before more",
         ),
         pytest.param("sys.exit(3)", [], id="an exit is none"),
         pytest.param(
@@ -592,6 +634,36 @@ def test_an_exception_that_ends_a_thread_is_told(tmp_path: Path, body: str, told
         [sys.executable, str(tmp_path / "script.py")], env=plain, capture_output=True, text=True, timeout=30
     )
     assert (ran.status, ran.output) == (without.returncode, without.stdout + without.stderr)
+
+
+def test_of_an_exception_that_a_forked_child_sends_back_no_thread_here_is_said_to_have_raised_it(
+    tmp_path: Path,
+) -> None:
+    body = """
+        import multiprocessing
+        from torch._dynamo.callback import handler
+        def fails(error):
+            with handler.install_callbacks('DYNAMO', '0/0'):
+                raise error
+        def child(pipe):
+            try:
+                fails(ValueError('no'))
+            except ValueError as error:
+                pipe.send(error)
+        def asks():
+            with handler.install_callbacks('DYNAMO', '1/0'):
+                pass
+            here, there = multiprocessing.Pipe()
+            process = multiprocessing.get_context('fork').Process(target=child, args=(there,))
+            process.start()
+            received.append(here.recv())
+            process.join()
+        received = []
+        thread = threading.Thread(target=asks, name='w1'); thread.start(); thread.join()
+        raise received[0]
+    """
+    ran = run(tmp_path, textwrap.dedent(FAILS) + textwrap.dedent(body))
+    assert [(event.thread, event.value) for event in ran.of(State.UNCAUGHT)] == [("main", "ValueError: no")]
 
 
 @pytest.mark.parametrize(
