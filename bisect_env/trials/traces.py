@@ -6,6 +6,7 @@ import re
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import PurePath
 
 from bisect_env.trials.records import Failure, Signature
@@ -14,6 +15,8 @@ from bisect_env.trials.signature import LEFT_OUT, announces_frames, signature_of
 MESSAGE_LIMIT, TRACEBACK_LIMIT = 4_000, 16_000
 
 _RANK = re.compile(r"^\[rank\d+\]:\s?", re.MULTILINE)
+_MARGIN = re.compile(r"( *)[|+] (?:Exception Group )?$")
+"""Before the traceback of an exception group, or of one in it."""
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]*)", line (?P<line>\d+),? in (?P<function>.+?)\s*$')
 _RAISED = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?::\s?(?P<message>.*))?$")
 _LAST_LINES = 40
@@ -65,7 +68,7 @@ def last_traceback(output: str) -> Trace | None:
     start = output.rfind("Traceback (most recent call last):")
     if start < 0:
         return None
-    lines = output[start:].splitlines()
+    lines = _without_margin(output[:start].rpartition("\n")[2], output[start:].splitlines())
     module = where = ""
     for number, line in enumerate(lines[1:], start=1):
         frame = _FRAME.match(line)
@@ -82,6 +85,20 @@ def last_traceback(output: str) -> Trace | None:
             message = "\n".join([raised["message"] or "", *rest]).strip()
             return Trace(raised["type"], message, module, where, "\n".join([*lines[: number + 1], *rest]))
     return None
+
+
+def _without_margin(before: str, lines: list[str]) -> list[str]:
+    """The lines of a traceback, those of a group's without the bar that they stand behind.
+
+    Args:
+        before: what stands before it on its first line.
+        lines: from it on.
+    """
+    margin = _MARGIN.match(before)
+    if margin is None:
+        return lines
+    bar = f"{margin[1]}|"
+    return [lines[0], *(line.removeprefix(bar)[1:] for line in takewhile(lambda line: line.startswith(bar), lines[1:]))]
 
 
 def _following(lines: Sequence[str]) -> list[str]:

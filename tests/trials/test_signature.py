@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime
 
 import pytest
@@ -101,6 +102,19 @@ def test_golden(kind: str, message: str, template: str | None) -> None:
 def test_numbers_with_a_meaning_stay() -> None:
     template = template_of("CUDA error 700 with float8_e4m3fn after exit (137), recompile_limit (64)")
     assert template == "CUDA error 700 with float8_e4m3fn after exit (137), recompile_limit (64)"
+
+
+def test_a_line_that_stands_for_what_was_left_out_counts_as_such_only_in_a_quoted_traceback() -> None:
+    assert template_of("[...]\n  more") == "[...]"
+    quoted = 'Previous Traceback:\n  File "x.py", line 3\n[...]\n    call()\n\nRuntimeError: set twice'
+    assert template_of(quoted) == "RuntimeError: set twice"
+
+
+@pytest.mark.parametrize("part", ["1234 ", "a-", "-"])
+def test_a_line_of_any_length_takes_no_time_to_speak_of(part: str) -> None:
+    begun = time.monotonic()
+    template_of(part * (100_000 // len(part)))
+    assert time.monotonic() - begun < 10
 
 
 def test_different_faults_stay_different() -> None:

@@ -50,6 +50,34 @@ def test_an_error_that_quotes_tracebacks_is_told_by_its_own_line(blocks: list[in
     assert headline_of(failure.message) == "RuntimeError: set twice." and len(failure.message) < MESSAGE_LIMIT + 20
 
 
+GROUP = """\
+import asyncio
+async def fails(text):
+    raise RuntimeError(text)
+async def main():
+    async with asyncio.TaskGroup() as group:
+        group.create_task(fails("first"))
+        group.create_task(fails("second"))
+try:
+    asyncio.run(main())
+finally:
+    print("Closed", flush=True)
+"""
+
+
+def test_of_a_printed_group_the_last_one_s_is_the_last_traceback() -> None:
+    done = subprocess.run([sys.executable, "-c", GROUP], capture_output=True, text=True, check=False)
+    for text in (done.stderr, "".join(f"[rank0]: {line}" for line in done.stderr.splitlines(keepends=True))):
+        trace = last_traceback(f"{text}Closed\n")
+        assert trace is not None and (trace.type, trace.message, trace.where) == ("RuntimeError", "second", "fails:3")
+    empty = last_traceback(
+        '  + Exception Group Traceback (most recent call last):\n  |   File "x.py", line 1, in f\n'
+        "  | ExceptionGroup: both (1 sub-exception)\n  +-+---------------- 1 ----------------\n"
+        "    | ValueError: never raised\n    +------------------------------------\nClosed\n"
+    )
+    assert empty is not None and (empty.type, empty.message) == ("ExceptionGroup", "both (1 sub-exception)")
+
+
 def test_no_traceback() -> None:
     assert last_traceback("all is well") is None
     assert last_traceback("Traceback (most recent call last):\n  File") is None
