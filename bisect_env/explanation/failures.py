@@ -20,6 +20,7 @@ AT_THE_END = 1.0
 LINK = " <- "
 """Between an exception and what it came from, in the witness's words."""
 _EXIT = re.compile(r"exit \d+")
+_GROUP = re.compile(r"(?:Base)?ExceptionGroup\b")
 _ABORT = "SIGABRT"
 FX_ERROR = "symbolically trace"
 """In the message of a call that obeyed the tracing flag."""
@@ -91,9 +92,13 @@ def _same(event: Event | None, failure: Failure) -> bool:
     """Whether a traceback that was printed is that of an exception which the witness has seen."""
     if event is None:
         return False
-    kind, _, message = event.value.partition(LINK)[0].partition(": ")
-    said = headline_of(failure.message).removeprefix(f"{kind}: ")
-    return failure.signature.type.rpartition(".")[2] == kind and said.startswith(message)
+    links = event.value.split(LINK)
+    # Of a group the last one in it is printed last.
+    if not _GROUP.match(links[0]):
+        links = links[:1]
+    kind, said = failure.signature.type.rpartition(".")[2], headline_of(failure.message)
+    told = [message.rstrip() for each, _, message in (link.partition(": ") for link in links) if each == kind]
+    return any(said.removeprefix(f"{kind}: ").startswith(message) for message in told)
 
 
 def _end(failure: Failure, output: str, complete: bool) -> Fell:

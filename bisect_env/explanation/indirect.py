@@ -228,19 +228,34 @@ def _annotated(fault: Fault) -> Collision:
         return base
     raised = [event for event in mine if ", raised " in event.value]
     met = (raised or mine)[-1]
-    entered = max((event.t for event in mine if event.action is Action.ENTER and event.t <= met.t), default=met.t)
+    entered = _entered(mine, met)
     others = [e for e in events if e.thread != victim and e.action is Action.SET and entered <= e.t <= met.t]
-    if others:
-        # Rather one that took this thread's annotations away.
-        taken = [event for event in others if event.value.endswith("its custom")] or others
-        window: Window | None = Window(State.ANNOTATION, taken[-1].thread, taken[-1].t, None, taken[-1], None)
-    else:
-        window = seen.foreign(State.ANNOTATION, victim, met.t) or _ended_beside(
-            seen, State.ANNOTATION, victim, entered, met.t
-        )
+    replaced = [Window(State.ANNOTATION, event.thread, event.t, None, event, None) for event in others]
+    # Rather one that took this thread's annotations away.
+    window = (
+        next((each for each in reversed(replaced) if each.opened.value.endswith("its custom")), None)
+        or seen.foreign(State.ANNOTATION, victim, met.t)
+        or _ended_beside(seen, State.ANNOTATION, victim, entered, met.t)
+        or next(reversed(replaced), None)
+    )
     if window is None:
         return replace(base, met=met)
     return replace(base, mechanism=Mechanism.ANNOTATION, met=met, culprit=window.thread, window=window)
+
+
+def _entered(mine: Sequence[Event], met: Event) -> float:
+    """When the thread entered what it was in at an event of its own, or left by it."""
+    inner = 0
+    for event in reversed(mine):
+        if event.t > met.t or (event is met and event.action is Action.LEAVE):
+            continue
+        if event.action is Action.LEAVE:
+            inner += 1
+        elif event.action is Action.ENTER:
+            if not inner:
+                return event.t
+            inner -= 1
+    return met.t
 
 
 def _ended_beside(seen: Seen, state: State, victim: str, start: float, end: float) -> Window | None:

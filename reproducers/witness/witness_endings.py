@@ -112,9 +112,9 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 
 def _behind(error: BaseException) -> BaseException | None:
-    """What it was raised from; of a group that was raised from nothing, its first."""
+    """What it was raised from; of a group that was raised from nothing, its last: so it is printed."""
     if error.__cause__ is None and isinstance(error, _GROUPS):
-        return error.exceptions[0]
+        return error.exceptions[-1]
     return error.__cause__
 
 

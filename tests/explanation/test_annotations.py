@@ -256,3 +256,29 @@ def test_what_another_thread_replaced_meanwhile() -> None:
         " w1 was in annotations of its own at 0.0030 s, 1.0 ms later; the call failed: KeyError: 'custom'." in said
     )
     assert "no end in this log" not in said
+
+
+def taken_away(story: Story) -> Collision:
+    story.does("w1", State.ANNOTATION, Action.LEAVE, f"annotate {KEY}, raised KeyError")
+    traceback = 'File "torch/fx/traceback.py", line 320, in annotate'
+    failure = Failure("w1", Signature("KeyError", "'custom'", ""), "'custom'", "annotate:320", traceback, story.now)
+    [only] = found(story, trial(failure))
+    return only
+
+
+def test_what_another_thread_replaced_before_an_inner_annotation_of_ones_own() -> None:
+    story = Story("2.14.1")
+    writes(story, "w1")
+    story.does("w0", State.ANNOTATION, Action.SET, "current_meta, while w1 annotated and its custom")
+    story.enters("w1", State.ANNOTATION, "preserve_node_meta")
+    story.does("w1", State.ANNOTATION, Action.LEAVE, "preserve_node_meta")
+    assert facts(taken_away(story)) == (Mechanism.ANNOTATION, Consequence.FAILED, "w1", "w0")
+
+
+def test_who_replaced_it_and_took_nothing_away_is_not_blamed_for_who_ended_an_annotation() -> None:
+    story = Story("2.14.1")
+    writes(story, "w0")
+    writes(story, "w1")
+    ends(story, "w0")
+    story.does("w2", State.ANNOTATION, Action.SET, "current_meta, while w1 annotated")
+    assert facts(taken_away(story)) == (Mechanism.ANNOTATION, Consequence.FAILED, "w1", "w0")

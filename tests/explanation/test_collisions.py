@@ -318,6 +318,23 @@ def test_a_crash_is_told_beside_the_exceptions_before_it() -> None:
     assert first.mechanism is Mechanism.FOREIGN_TRACE and second.message.startswith("SIGSEGV")
 
 
+@pytest.mark.parametrize(
+    ("uncaught", "message"),
+    [
+        (f"RuntimeError: {FX} ", f"{FX} \nfrom user code"),
+        (f"RuntimeError: {FX}", f"{FX}\r\nfrom user code"),
+        (f"ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception) <- RuntimeError: {FX}", FX),
+    ],
+)
+def test_what_was_printed_of_an_exception_is_no_other_failure(uncaught: str, message: str) -> None:
+    [only] = found(command(uncaught).log, trial(replace(PRINTED, message=message)))
+    assert facts(only) == (Mechanism.FOREIGN_TRACE, Consequence.FAILED, THREAD, "w0") and only.count == 1
+
+
+def test_what_was_printed_of_the_cause_of_an_exception_is_another_one() -> None:
+    assert len(found(command("E: step 3 <- RuntimeError: else").log, trial(replace(PRINTED, message="else")))) == 2
+
+
 def test_what_the_reproducer_reports_needs_no_other_word() -> None:
     story, failed = race()
     story.does("w1", State.UNCAUGHT, Action.RAISED, "SystemError: later", READING)
