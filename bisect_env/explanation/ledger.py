@@ -236,6 +236,7 @@ def _untested(state: State, cases: Cases) -> str:
     if not any(case.account.log and case.account.log.torch for case in cases.logged):
         return "It could not be watched: the witnessed process did not import torch."
     why = next(
-        (text for case in cases.logged if (text := case.why_not(state))), "no trial imported a module that has it"
+        (text for case in cases.logged if (text := case.why_not(state))),
+        "no trial imported a module that has it, or their witness was an earlier one that did not look for it",
     )
     return f"It could not be watched: {why}."

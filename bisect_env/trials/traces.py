@@ -97,8 +97,9 @@ def _without_margin(before: str, lines: list[str]) -> list[str]:
     margin = _MARGIN.match(before)
     if margin is None:
         return lines
-    bar = f"{margin[1]}|"
-    return [lines[0], *(line.removeprefix(bar)[1:] for line in takewhile(lambda line: line.startswith(bar), lines[1:]))]
+    bar, end = f"{margin[1]}| ", f"{margin[1]}+-"
+    # Of a message with several lines only the first one stands behind it.
+    return [lines[0], *(line.removeprefix(bar) for line in takewhile(lambda line: not line.startswith(end), lines[1:]))]
 
 
 def _following(lines: Sequence[str]) -> list[str]:

@@ -53,6 +53,9 @@ def test_every_failed_thread_is_explained(
         # The other thread did it, and the stacks of both are there to prove it.
         assert collision.culprit not in ("", collision.victim) and collision.window is not None
         assert collision.window.opened.stack and collision.met is not None and collision.met.stack
+    # Their witness knew of no metrics.
+    [metrics] = [each for each in found.hypotheses if each.name == "dynamo's metrics"]
+    assert metrics.standing == "untested" and "an earlier one that did not look" in metrics.evidence[0]
     kept = {each.name for each in found.hypotheses if each.standing == "kept"}
     assert ("FX annotations" in kept) == (Mechanism.ANNOTATION in mechanisms)
     # Masks are made, and kernels unloaded, by calls: not by the compiles that the same threads come to later.

@@ -57,7 +57,7 @@ async def fails(text):
 async def main():
     async with asyncio.TaskGroup() as group:
         group.create_task(fails("first"))
-        group.create_task(fails("second"))
+        group.create_task(fails("second\\n\\nmore"))
 try:
     asyncio.run(main())
 finally:
@@ -69,7 +69,11 @@ def test_of_a_printed_group_the_last_one_s_is_the_last_traceback() -> None:
     done = subprocess.run([sys.executable, "-c", GROUP], capture_output=True, text=True, check=False)
     for text in (done.stderr, "".join(f"[rank0]: {line}" for line in done.stderr.splitlines(keepends=True))):
         trace = last_traceback(f"{text}Closed\n")
-        assert trace is not None and (trace.type, trace.message, trace.where) == ("RuntimeError", "second", "fails:3")
+        assert trace is not None and (trace.type, trace.message, trace.where) == (
+            "RuntimeError",
+            "second\n\nmore",
+            "fails:3",
+        )
     empty = last_traceback(
         '  + Exception Group Traceback (most recent call last):\n  |   File "x.py", line 1, in f\n'
         "  | ExceptionGroup: both (1 sub-exception)\n  +-+---------------- 1 ----------------\n"
