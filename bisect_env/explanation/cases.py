@@ -30,11 +30,18 @@ class Case:
         return self.primary.met.t if self.primary.met is not None else self.primary.at
 
     def foreign(self, state: State) -> Window | None:
-        """A window of another thread than the victim that was open at that moment."""
+        """A window of another thread than the victim that was open at that moment.
+
+        Of metrics one of the same object as the victim's: threads may each have their own.
+        """
         assert self.primary is not None, "only of a trial that went wrong"
         mine = {self.primary.victim, self.primary.met.thread if self.primary.met is not None else ""}
-        windows = (w for w in self.account.windows if w.state is state and w.thread not in mine)
-        return next((window for window in windows if holds(window, self.moment)), None)
+        every = [window for window in self.account.windows if window.state is state]
+        others = [window for window in every if window.thread not in mine]
+        if state is State.METRICS:
+            shared = {window.opened.value for window in every if window.thread in mine}
+            others = [window for window in others if window.opened.value in shared]
+        return next((window for window in others if holds(window, self.moment)), None)
 
     def own(self, state: State) -> Window | None:
         """A window of the thread itself that met it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -223,3 +224,14 @@ def test_one_failure_is_one() -> None:
     story, failed = race()
     said = " ".join(line for each in ledger((story, trial(failed))).values() for line in each.evidence)
     assert "1 failure" in said and "1 failures" not in said
+
+
+@pytest.mark.parametrize(("mine", "standing"), [("#1", Standing.UNDECIDED), ("#2", Standing.ELIMINATED)])
+def test_metrics_of_another_thread_count_only_where_they_are_the_same(mine: str, standing: Standing) -> None:
+    story = Story()
+    story.does("w1", State.METRICS, Action.ENTER, f"MetricsContext {mine}")
+    story.does("w1", State.METRICS, Action.LEAVE, f"MetricsContext {mine}")
+    story.does("w0", State.METRICS, Action.ENTER, "MetricsContext #1")
+    met = story.does("w1", State.UNCAUGHT, Action.RAISED, "ValueError: of something else")
+    found = ledger((story, trial(failure("w1", met.t, "of something else", "", "ValueError"))))
+    assert found["dynamo's metrics"].standing is standing
