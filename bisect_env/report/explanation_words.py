@@ -132,6 +132,8 @@ def _cause(culprit: str, window: Window, collision: Collision) -> str:
             return f" for FX annotations that thread {culprit} had left behind"
         if window.state in _ENDED:
             return f" after thread {culprit} had {_ENDED[window.state]}"
+    if culprit == collision.victim:
+        return f" while it had {OPEN[window.state]} itself"
     return f" while thread {culprit} had {OPEN[window.state]}"
 
 

@@ -184,6 +184,12 @@ def test_below_the_answer_stands_what_follows_and_that_it_was_not_measured(mecha
     assert said in parts[:3] and machine.document(found)["follows"] == said
 
 
+def test_a_thread_that_its_own_flag_meets() -> None:
+    [found] = stuck().collisions
+    own = replace(found, culprit=found.victim, count=1)
+    assert words.told(own) == f"in thread {found.victim} the call failed while it had the FX tracing flag set itself"
+
+
 def test_where_nothing_went_wrong_nothing_follows() -> None:
     assert follows(replace(explanation(), accounts=())) == ""
     assert follows(explanation(replace(raced(), collisions=()))) == ""
