@@ -47,7 +47,7 @@ WITHOUT_IMPORT = (Reason.IMPORT, Reason.VARIANT)
 """The environment stands. Whoever sends trials for it knows, and wants to see what they come to."""
 
 CUT_OFF = 0.5
-"""Seconds in which this process is told to end as well: Slurm tells all of a job's, and a trial may end by that."""
+"""Seconds in which this process is told to end as well: Slurm tells all of a job's, and a child may end by that."""
 
 
 class _Failed(Exception):
@@ -248,6 +248,9 @@ def work(folder: Path) -> Ended:
         else:
             trouble = _trouble(this, stop)
             ended = replace(this.ended, trouble=trouble, notes=tuple(this.notes))
+        # What was asked may have been ended by the signal that this process gets a moment later: no fault of the node.
+        if ended.trouble is not None and stop.wait(CUT_OFF):
+            ended = replace(ended, trouble=None)
     ended = replace(ended, stopped=stop.is_set())
     job.write_ended(ended, folder)
     return ended

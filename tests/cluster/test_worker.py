@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -11,10 +12,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from bisect_env.cluster import job
-from bisect_env.cluster.job import Item, ItemResult
+from bisect_env.cluster.job import Item, ItemResult, JobSpec
 from bisect_env.engine.attempt import Prepared
 from bisect_env.environments.places import built
 from bisect_env.environments.records import Environment
@@ -194,6 +196,51 @@ def test_slurm_tells_all_processes_of_a_job_at_once(site: Site, status: int, sup
     assert job.results(folder) == {}, log
     ended = job.ended(folder)
     assert process.returncode == 130 and ended is not None and ended.stopped and ended.trouble is None, log
+
+
+def asked(site: Site, mark: Path) -> JobSpec:
+    """Its Python takes a minute to say which one it is."""
+    spec = site.spec([{}])
+    (wanted,) = spec.wanted
+    slow = site.folder / "slow-python"
+    slow.write_text(f'#!/bin/sh\n: > {mark}\nsleep 60\nexec {wanted.lock.interpreter.path} "$@"\n')
+    slow.chmod(0o755)
+    lock = replace(wanted.lock, interpreter=replace(wanted.lock.interpreter, path=slow))
+    return replace(spec, wanted=(replace(wanted, lock=lock),))
+
+
+def built_from_source(site: Site, mark: Path) -> JobSpec:
+    return site.spec([{}], [site.slow_source(60.0)])
+
+
+def imported(site: Site, mark: Path) -> JobSpec:
+    text = f"import pathlib, time\npathlib.Path({str(mark)!r}).touch()\ntime.sleep(60)\n"
+    return site.spec([{}], [site.wheels.wheel("torch", "2.9.0", files={"torch/__init__.py": text})])
+
+
+@pytest.mark.parametrize("first", ["its processes", "the job"])
+@pytest.mark.parametrize("doing", [asked, built_from_source, imported])
+def test_what_a_signal_to_the_whole_job_ends_is_no_fault_of_the_node(
+    site: Site, doing: Callable[[Site, Path], JobSpec], first: str
+) -> None:
+    mark = site.folder / "mark"
+    folder = site.send(doing(site, mark))
+    with site.running(folder) as process:
+        wait_for(lambda: mark.exists() or any(site.root.glob("environments/.tmp-*/venv")), process)
+        time.sleep(0.3)
+        others = psutil.Process(process.pid).children(recursive=True)
+        assert others
+        if first == "the job":
+            process.terminate()
+        for each in others:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.terminate()
+        time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+        log, _ = process.communicate(timeout=20)
+    ended = job.ended(folder)
+    assert ended is not None and ended.stopped and ended.trouble is None, log
+    assert process.returncode == 130 and site.left() == [], log
 
 
 def is_alive(pid: int) -> bool:
