@@ -182,25 +182,25 @@ class _Rewriter(ast.NodeTransformer):
         # What two methods open and close is their object's.
         what = place.rpartition(".")[0] if function.how in ("opens", "closes") else place
 
-        def statement(kind: str, at: ast.AST) -> ast.stmt:
-            call = self._call(at, kind, function.state, what, *arguments)
+        def statement(kind: str, at: ast.AST, *given: ast.expr) -> ast.stmt:
+            call = self._call(at, kind, function.state, what, *given)
             return ast.copy_location(ast.Expr(call), at)
 
+        def finally_(kind: str, *given: ast.expr) -> list[ast.stmt]:
+            return [ast.Try(body, [], [], [statement(kind, last, *given)])]
+
         if function.how == "call":
-            node.body = [*head, statement("call", node), *body]
+            node.body = [*head, statement("call", node, *arguments), *body]
         elif function.how == "returns":
             _Returns(self, function.state, place).visit_all(body)
         elif function.how == "after":
-            node.body = [*head, ast.Try(body, [], [], [statement("after", last)])]
+            node.body = [*head, *finally_("after", *arguments)]
         elif function.how == "opens":
-            node.body = [*head, statement("enter", node), *body]
+            node.body = [*head, statement("enter", node, *arguments), *body]
         elif function.how == "closes":
-            node.body = [*head, ast.Try(body, [], [], [statement("leave", last)])]
+            node.body = [*head, *finally_("leave", *arguments)]
         else:
-            arguments, given = [], arguments
-            leave = statement("leave", last)
-            arguments = given
-            node.body = [*head, statement("enter", node), ast.Try(body, [], [], [leave])]
+            node.body = [*head, statement("enter", node, *arguments), *finally_("leave")]
         self.seen.add((function.state, function.name))
         self.found.append(Found(function.state, f"{self._path}: {place}", HOW[function.how]))
 
